@@ -78,7 +78,7 @@ from byok.settings.keys import KeyLadder, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
 from byok.settings.own_file import read_own_settings, write_own_settings
-from byok.wiring.key_sources import key_wanted
+from byok.wiring.key_sources import key_lookup
 
 _NOTHING = (
     "No model server runs on this machine, and no key was found. You can start Ollama, "
@@ -261,11 +261,11 @@ def _can_ask_for_key(candidate: Candidate, asker: Asker) -> bool:
 
 def _ask_for_new_key(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ...]:
     name, asker = candidate.name, setup.asker
-    wanted = key_wanted(name, candidate.section)
+    lookup = key_lookup(name, candidate.section)
     # The store is chosen first, so that no key is typed that cannot be stored.
-    store = choose_store(wanted, setup.keyring, setup.vault, asker)
+    store = choose_store(lookup, setup.keyring, setup.vault, asker)
     for _ in range(_MAX_KEYS):
-        typed = ask_for_key(wanted, asker)
+        typed = ask_for_key(lookup, asker)
         try:
             key = clean_key(typed)
             models = _list_models(candidate, setup.settings, one_key(name, key))
@@ -277,7 +277,7 @@ def _ask_for_new_key(candidate: Candidate, setup: Setup) -> tuple[ModelFacts, ..
         except ConfigError as error:
             tell(error.sentence)
             continue
-        store.set(wanted.entry, key)
+        store.set(lookup.entry, key)
         say(f"Stored the key (fingerprint {fingerprint(key)}) in the {store.label}.")
         return models
     raise ConfigError(f"{name} took none of these keys. Nothing was stored or changed.")

@@ -39,7 +39,7 @@ from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.ladder import own_variable
 from byok.upstream.demo import MODEL as DEMO_MODEL
 from byok.wiring.apis import base_url_of
-from byok.wiring.key_sources import keys_wanted
+from byok.wiring.key_sources import key_lookups
 from byok.wiring.upstreams import open_probed
 
 _LOCAL_SECONDS = 2.0
@@ -216,9 +216,9 @@ def is_about_key(error: Exception) -> bool:
 def find_key(candidate: Candidate, ladder: KeyLadder) -> Candidate:
     """Add the source of an upstream's key, or why it has none. May block."""
     trouble = _NO_KEY
-    for wanted in keys_wanted(candidate.name, candidate.section):
+    for lookup in key_lookups(candidate.name, candidate.section):
         try:
-            return replace(candidate, key_source=ladder.find(wanted).source)
+            return replace(candidate, key_source=ladder.find(lookup).source)
         except KeyMissing:
             continue
         except ConfigError as error:

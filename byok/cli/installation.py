@@ -191,15 +191,15 @@ def _list_keys(paths: Paths) -> Iterator[Removal]:
     A keyring does not list what it has, so keys of upstreams that the settings no
     longer name cannot be found.
     """
-    from byok.wiring.key_sources import all_wanted
+    from byok.wiring.key_sources import all_key_lookups
 
     ring = KeyringStore()
     try:
         settings = load_settings(paths.config)
-        for wanted in all_wanted(settings, settings.upstreams):
-            if ring.get(wanted.entry) is not None:
-                subject = f"the key of {wanted.title} in the OS keyring"
-                yield Removal(subject, partial(ring.remove, wanted.entry))
+        for lookup in all_key_lookups(settings, settings.upstreams):
+            if ring.get(lookup.entry) is not None:
+                subject = f"the key of {lookup.title} in the OS keyring"
+                yield Removal(subject, partial(ring.remove, lookup.entry))
     except ByokError as error:
         tell(f"The OS keyring was not read: {error}")
 

@@ -30,7 +30,7 @@ from byok.core.chat import Json
 from byok.core.errors import BadRequest, ByokError, ConfigError, KeyMissing
 from byok.core.platform.paths import Paths
 from byok.core.routing import OFFICIAL, Service
-from byok.settings.keys import KeyLadder, KeyWanted, clean_key, fingerprint
+from byok.settings.keys import KeyLadder, KeyLookup, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
 
@@ -79,7 +79,7 @@ def open_vault(paths: Paths) -> Vault:
 
 
 def choose_store(
-    wanted: KeyWanted, keyring: KeyringStore, vault: Vault, asker: Asker
+    lookup: KeyLookup, keyring: KeyringStore, vault: Vault, asker: Asker
 ) -> KeyringStore | Vault:
     """Return a store that works on this machine, before the key is asked for.
 
@@ -99,12 +99,12 @@ def choose_store(
     if vault.open():
         return vault
     cure = (
-        f"Run: byok keys set {wanted.command_name} --store key-file (or --store vault, "
-        f"with a passphrase), or set {wanted.own_env}, or the systemd credential "
-        f"{wanted.credential}."
+        f"Run: byok keys set {lookup.command_name} --store key-file (or --store vault, "
+        f"with a passphrase), or set {lookup.own_env}, or the systemd credential "
+        f"{lookup.credential}."
     )
     refusal = KeyMissing(
-        f"The key of {wanted.title} cannot be stored: {reason}.", hint=cure
+        f"The key of {lookup.title} cannot be stored: {reason}.", hint=cure
     )
     if not asker.is_person:
         raise refusal
@@ -119,8 +119,8 @@ def choose_store(
         "at each start, in BYOK_VAULT_PASSPHRASE."
     )
     tell(
-        f"  3  nothing: you set {wanted.own_env}, or the systemd credential "
-        f"{wanted.credential}, yourself."
+        f"  3  nothing: you set {lookup.own_env}, or the systemd credential "
+        f"{lookup.credential}, yourself."
     )
     while (answer := asker.text("Which one?", "1")) not in ("1", "2", "3"):
         tell("Type 1, 2 or 3.")
@@ -131,9 +131,9 @@ def choose_store(
     return vault
 
 
-def ask_for_key(wanted: KeyWanted, asker: Asker) -> str:
+def ask_for_key(lookup: KeyLookup, asker: Asker) -> str:
     """Ask a person for a key, without showing the input."""
-    return asker.secret(f"Key for {wanted.title} ({wanted.origin}), not shown")
+    return asker.secret(f"Key for {lookup.title} ({lookup.origin}), not shown")
 
 
 @commands.command("set", context_settings={"allow_extra_args": True})
@@ -153,18 +153,18 @@ def set_key(
     from byok.wiring.key_sources import key_named
 
     settings, paths = load(config)
-    wanted = key_named(name, settings)
+    lookup = key_named(name, settings)
     asker = find_asker(
-        f"byok keys set {wanted.command_name} --store key-file", yes=False
+        f"byok keys set {lookup.command_name} --store key-file", yes=False
     )
-    key_store = _open_store(store, wanted, paths, asker)
+    key_store = _open_store(store, lookup, paths, asker)
     key = clean_key(
-        ask_for_key(wanted, asker) if asker.is_person else sys.stdin.readline()
+        ask_for_key(lookup, asker) if asker.is_person else sys.stdin.readline()
     )
-    key_store.set(wanted.entry, key)
+    key_store.set(lookup.entry, key)
     _reload_daemon()
     say(
-        f"Stored the key of {wanted.title} for {wanted.origin} "
+        f"Stored the key of {lookup.title} for {lookup.origin} "
         f"(fingerprint {fingerprint(key)}) in the {key_store.label}."
     )
 
@@ -275,14 +275,14 @@ def remove_key(
     from byok.wiring.key_sources import key_named
 
     settings, paths = load(config)
-    wanted = key_named(name, settings)
+    lookup = key_named(name, settings)
     is_removed = False
     errors: dict[KeyStore, ByokError] = {}
     for kind in [store] if store else (KeyStore.KEYRING, KeyStore.VAULT):
         try:
             is_keyring = kind is KeyStore.KEYRING
             key_store = KeyringStore() if is_keyring else open_vault(paths)
-            if key_store.remove(wanted.entry):
+            if key_store.remove(lookup.entry):
                 say(f"Removed the key of {name} from the {kind.value}.")
                 is_removed = True
         except ByokError as error:
@@ -298,7 +298,7 @@ def remove_key(
         raise ConfigError(f"No stored key of {name} was found: {reasons}.", hint=hint)
     else:
         places = store.value if store else "keyring or the vault"
-        tell(f"There is no key for {name} ({wanted.origin}) in the {places}.")
+        tell(f"There is no key for {name} ({lookup.origin}) in the {places}.")
         raise typer.Exit(1)
 
 
@@ -311,12 +311,12 @@ def _reload_daemon() -> None:
 
 
 def _open_store(
-    store: KeyStore | None, wanted: KeyWanted, paths: Paths, asker: Asker
+    store: KeyStore | None, lookup: KeyLookup, paths: Paths, asker: Asker
 ) -> KeyringStore | Vault:
     """Return the store for a new key, opened before the key is typed."""
     vault = open_vault(paths)
     if store is None:
-        return choose_store(wanted, KeyringStore(), vault, asker)
+        return choose_store(lookup, KeyringStore(), vault, asker)
     if store is KeyStore.KEYRING:
         return KeyringStore()
     if store is KeyStore.KEY_FILE:

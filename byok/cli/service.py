@@ -226,9 +226,9 @@ def _show(files: "list[ServiceFile]") -> None:
 
 def _report_gaps(service: UserService, settings: "Settings") -> None:
     """Print what this shell has and the service lacks: keys, and a login session."""
-    from byok.wiring.key_sources import all_wanted  # slow; not for every command
+    from byok.wiring.key_sources import all_key_lookups  # slow; not for every command
 
-    keys = all_wanted(settings, settings.upstreams)
+    keys = all_key_lookups(settings, settings.upstreams)
     variables = {name for key in keys for name in key.variables}
     if names := sorted(variables & os.environ.keys()):
         tell(f"The service does not see the keys in {', '.join(names)}.")

@@ -27,7 +27,7 @@ from byok.upstream.model_table import known_table
 from byok.upstream.moments import BY_CLIENT, BY_DEFAULT, BY_PURPOSE, RULES
 from byok.upstream.router import PLACEHOLDER, Router
 from byok.wiring.apis import base_url_of
-from byok.wiring.key_sources import key_wanted, list_keys, official_wanted
+from byok.wiring.key_sources import key_lookup, list_keys, official_key_lookup
 from byok.wiring.services import Services
 
 _LIST_SECONDS = 15.0  # for the model lists of all upstreams
@@ -205,9 +205,9 @@ async def try_key(services: Services, name: str) -> Json:
     if name != OFFICIAL and name not in services.upstreams:
         raise BadRequest(f"Unknown upstream {name!r}.", code=NO_UPSTREAM, status=422)
     lookup = (
-        official_wanted(services.settings)
+        official_key_lookup(services.settings)
         if name == OFFICIAL
-        else key_wanted(name, services.selection.upstreams[name])
+        else key_lookup(name, services.selection.upstreams[name])
     )
     if not lookup.base_url:
         raise ConfigError(f"{name} needs no key: it has no address.")

@@ -22,7 +22,7 @@ from byok.settings.values import POSTGRES
 from byok.upstream.base import Upstream
 from byok.upstream.embeddings import EmbeddingModel
 from byok.upstream.transport import Route, tls_context
-from byok.wiring.key_sources import team_keys_wanted
+from byok.wiring.key_sources import team_key_lookups
 from byok.wiring.upstreams import PooledUpstream, Shared, make_spec
 
 if TYPE_CHECKING:
@@ -131,7 +131,7 @@ def make_team_index(settings: Settings, shared: Shared) -> "TeamIndex | None":
 
     local = is_loopback(team.url)
     ca_file = team.ca_file or settings.network.ca_file
-    key_lookup, salt_lookup = team_keys_wanted(settings)
+    key_lookup, salt_lookup = team_key_lookups(settings)
     key = shared.make_key(key_lookup)
     store: TeamStore
     if team.url.startswith(POSTGRES):

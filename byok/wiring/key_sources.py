@@ -1,6 +1,6 @@
 """The keys that the settings need, how each is looked up, and the source of each.
 
-A `KeyWanted` describes a lookup: by which names, and for which origin, the sources are
+A `KeyLookup` describes a lookup: by which names, and for which origin, the sources are
 searched. A key in a store belongs to one origin, and is not used with another.
 """
 
@@ -16,7 +16,7 @@ from byok.core.urls import is_loopback
 from byok.dialects.presets import PRESETS
 from byok.features.web.settings import WebSettings
 from byok.settings import Settings, UpstreamSettings, upstream_named
-from byok.settings.keys import KeyLadder, KeyWanted, fingerprint
+from byok.settings.keys import KeyLadder, KeyLookup, fingerprint
 from byok.settings.keys.ladder import (
     SEARCH_SERVER,
     TEAM_INDEX,
@@ -35,14 +35,14 @@ _HOSTED = [name for name, preset in PRESETS.items() if preset.key_env]
 _URL = "base_url"
 
 
-def key_wanted(name: str, settings: UpstreamSettings) -> KeyWanted:
+def key_lookup(name: str, settings: UpstreamSettings) -> KeyLookup:
     """Return the lookup of an upstream's only key.
 
     The vendor's environment variable is used for the vendor's own address only.
     """
     preset = PRESETS.get(settings.type)
     base_url = base_url_of(settings)
-    return KeyWanted(
+    return KeyLookup(
         name,
         base_url,
         preset_env=preset.key_env if preset and preset.is_at(base_url) else "",
@@ -51,26 +51,26 @@ def key_wanted(name: str, settings: UpstreamSettings) -> KeyWanted:
     )
 
 
-def keys_wanted(name: str, settings: UpstreamSettings) -> tuple[KeyWanted, ...]:
+def key_lookups(name: str, settings: UpstreamSettings) -> tuple[KeyLookup, ...]:
     """Return the lookup of each key of an upstream; usually there is one."""
     if not settings.key_names:
-        return (key_wanted(name, settings),)
+        return (key_lookup(name, settings),)
     return tuple(_named_key(name, settings, key) for key in settings.key_names)
 
 
-def _named_key(name: str, settings: UpstreamSettings, key: str) -> KeyWanted:
+def _named_key(name: str, settings: UpstreamSettings, key: str) -> KeyLookup:
     label = key.removeprefix("env:")
     variable = label if label != key else ""
-    return KeyWanted(name, base_url_of(settings), named_env=variable, label=label)
+    return KeyLookup(name, base_url_of(settings), named_env=variable, label=label)
 
 
-def find_key(name: str, label: str, settings: UpstreamSettings) -> KeyWanted:
+def find_key(name: str, label: str, settings: UpstreamSettings) -> KeyLookup:
     """Return the lookup of one key of an upstream; the label "" is for its only key.
 
     Raises:
         ConfigError: the settings name no such key.
     """
-    lookups = keys_wanted(name, settings)
+    lookups = key_lookups(name, settings)
     if lookup := next((key for key in lookups if key.label == label), None):
         return lookup
     if not settings.key_names:
@@ -85,38 +85,38 @@ def find_key(name: str, label: str, settings: UpstreamSettings) -> KeyWanted:
     )
 
 
-def official_wanted(settings: Settings) -> KeyWanted:
+def official_key_lookup(settings: Settings) -> KeyLookup:
     """Return the lookup of the token for the official service."""
-    return KeyWanted(OFFICIAL, settings.routing.official.base_url)
+    return KeyLookup(OFFICIAL, settings.routing.official.base_url)
 
 
-def team_keys_wanted(settings: Settings) -> tuple[KeyWanted, KeyWanted]:
+def team_key_lookups(settings: Settings) -> tuple[KeyLookup, KeyLookup]:
     """Return the lookups of the key for the team's server and of the team's salt.
 
     The salt, too, is stored for one server: it is useless with another.
     """
     url = settings.embeddings.team.url
-    return KeyWanted(TEAM_INDEX, url), KeyWanted(TEAM_INDEX, url, label=TEAM_SALT)
+    return KeyLookup(TEAM_INDEX, url), KeyLookup(TEAM_INDEX, url, label=TEAM_SALT)
 
 
-def search_key_wanted(settings: Settings) -> KeyWanted:
+def search_key_lookup(settings: Settings) -> KeyLookup:
     """Return the lookup of the token for the search server."""
-    return KeyWanted(SEARCH_SERVER, settings.search.remote.url)
+    return KeyLookup(SEARCH_SERVER, settings.search.remote.url)
 
 
-def web_key_wanted(settings: Settings) -> KeyWanted:
+def web_key_lookup(settings: Settings) -> KeyLookup:
     """Return the lookup of the key for web search; without address if it needs none."""
     web = settings.section(WebSettings)
     if not web.on or not web.provider.key_env:
-        return KeyWanted(WEB_SEARCH, "")
+        return KeyLookup(WEB_SEARCH, "")
     preset_env = "" if web.url else web.provider.key_env
-    return KeyWanted(WEB_SEARCH, web.base_url, preset_env=preset_env)
+    return KeyLookup(WEB_SEARCH, web.base_url, preset_env=preset_env)
 
 
-def service_keys_wanted(settings: Settings) -> tuple[KeyWanted, ...]:
+def service_key_lookups(settings: Settings) -> tuple[KeyLookup, ...]:
     """Return the lookups of the keys for services other than upstreams."""
-    others = (search_key_wanted(settings), web_key_wanted(settings))
-    return (*team_keys_wanted(settings), *others)
+    others = (search_key_lookup(settings), web_key_lookup(settings))
+    return (*team_key_lookups(settings), *others)
 
 
 def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLadder:
@@ -125,10 +125,10 @@ def make_ladder(paths: Paths, environ: Mapping[str, str] = os.environ) -> KeyLad
     return KeyLadder(environ=environ, vault=vault)
 
 
-def make_key(ladder: KeyLadder, redactor: Redactor, *lookups: KeyWanted) -> AnyKey:
+def make_key(ladder: KeyLadder, redactor: Redactor, *lookups: KeyLookup) -> AnyKey:
     """Return one key, or a pool of several; each is looked up at its first use."""
 
-    def make(lookup: KeyWanted) -> UpstreamKey:
+    def make(lookup: KeyLookup) -> UpstreamKey:
         local = lookup.name != OFFICIAL and is_loopback(lookup.base_url)
         return UpstreamKey(ladder, lookup, redactor, local=local)
 
@@ -150,7 +150,7 @@ def list_keys(
     """
     rows: list[dict[str, str | bool]] = []
     unread: dict[str, None] = {}  # each once, in order
-    for lookup in all_wanted(settings, upstreams):
+    for lookup in all_key_lookups(settings, upstreams):
         row: dict[str, str | bool]
         row = {"upstream": lookup.title, "source": "none", "fingerprint": ""}
         row |= {"error": "", "local": is_loopback(lookup.base_url)}
@@ -168,23 +168,23 @@ def list_keys(
     return {"keys": rows, "unread": list(unread)}
 
 
-def all_wanted(
+def all_key_lookups(
     settings: Settings, upstreams: Mapping[str, UpstreamSettings]
-) -> Iterator[KeyWanted]:
+) -> Iterator[KeyLookup]:
     """Yield the lookups of all keys, except of the demo, which has no address."""
-    official = official_wanted(settings)
+    official = official_key_lookup(settings)
     presets = {
         name: UpstreamSettings(type=name) for name in _HOSTED if name not in upstreams
     }
     lookups = [
-        key for name, section in upstreams.items() for key in keys_wanted(name, section)
+        key for name, section in upstreams.items() for key in key_lookups(name, section)
     ]
-    lookups += [official, *service_keys_wanted(settings)]
-    lookups += [key_wanted(name, section) for name, section in presets.items()]
+    lookups += [official, *service_key_lookups(settings)]
+    lookups += [key_lookup(name, section) for name, section in presets.items()]
     yield from (lookup for lookup in lookups if lookup.base_url)
 
 
-def key_named(name: str, settings: Settings) -> KeyWanted:
+def key_named(name: str, settings: Settings) -> KeyLookup:
     """Return the lookup of the key with a name, such as `openai/work`.
 
     The name is that of an upstream, a preset or a service.
@@ -193,14 +193,14 @@ def key_named(name: str, settings: Settings) -> KeyWanted:
         ConfigError: there is no such upstream or key, or the upstream needs no key.
     """
     if name == OFFICIAL:
-        lookup = official_wanted(settings)
+        lookup = official_key_lookup(settings)
         if not lookup.base_url:
             raise ConfigError(
                 "The address of the official service is not set.",
                 hint="Set base_url under [routing.official] first.",
             )
         return lookup
-    for lookup in service_keys_wanted(settings):
+    for lookup in service_key_lookups(settings):
         if lookup.base_url and lookup.title == name:
             return lookup
     label = ""
@@ -225,7 +225,7 @@ def find_moved_secrets(
     """
     faults = list[SettingFault]()
     for name, section in new_settings.upstreams.items():
-        lookups = keys_wanted(name, section)
+        lookups = key_lookups(name, section)
         origins = {
             origin
             for former in former_settings
@@ -240,9 +240,9 @@ def find_moved_secrets(
             faults += _faults(("upstreams", name, _URL), carriers)
     headers = ("headers",) if new_settings.search.remote.headers else ()
     for path, find_lookup, setting_names in (
-        (("routing", OFFICIAL, _URL), official_wanted, ()),
-        (("search", "remote", "url"), search_key_wanted, headers),
-        (("web", "url"), web_key_wanted, ()),
+        (("routing", OFFICIAL, _URL), official_key_lookup, ()),
+        (("search", "remote", "url"), search_key_lookup, headers),
+        (("web", "url"), web_key_lookup, ()),
     ):
         service = find_lookup(new_settings)
         former_origins = {find_lookup(former).origin for former in former_settings}
@@ -256,10 +256,10 @@ def _origins(name: str, upstreams: Mapping[str, UpstreamSettings]) -> set[str]:
     section = upstreams.get(name)
     if section is None and name in PRESETS:
         section = UpstreamSettings(type=name)
-    return {keys_wanted(name, section)[0].origin} if section else set()
+    return {key_lookups(name, section)[0].origin} if section else set()
 
 
-def _sources(ladder: KeyLadder, lookups: tuple[KeyWanted, ...]) -> Iterator[str]:
+def _sources(ladder: KeyLadder, lookups: tuple[KeyLookup, ...]) -> Iterator[str]:
     """Yield the sources that have a key for any address."""
     return (source for lookup in lookups if (source := ladder.loose_source(lookup)))
 

@@ -12,7 +12,7 @@ from byok.search.remote.server import JsonServer
 from byok.search.remote.zoekt import search_zoekt
 from byok.settings import Settings
 from byok.upstream.transport import Route
-from byok.wiring.key_sources import search_key_wanted
+from byok.wiring.key_sources import search_key_lookup
 
 if TYPE_CHECKING:
     from byok.wiring.upstreams import Shared
@@ -31,7 +31,7 @@ def make_remote_search(
     remote, place = settings.search.remote, remote_place(settings)
     proxy = "" if place.is_local else remote.proxy
     route = Route(proxy, remote.ca_file or settings.network.ca_file)
-    token = shared.make_key(search_key_wanted(settings))
+    token = shared.make_key(search_key_lookup(settings))
     server = JsonServer(
         remote.url,
         partial(shared.transports.by, route),

@@ -62,7 +62,7 @@ from byok.upstream.provider_data_store import ProviderDataStore
 from byok.upstream.router import ChatPlaces, Router
 from byok.upstream.transport import Transports
 from byok.wiring.apis import base_url_of, local_upstreams
-from byok.wiring.key_sources import make_ladder, official_wanted, web_key_wanted
+from byok.wiring.key_sources import make_ladder, official_key_lookup, web_key_lookup
 from byok.wiring.upstreams import (
     PooledUpstream,
     RequestDefaults,
@@ -255,8 +255,8 @@ class _ServicesFactory:
             settings, self._sections_to_build(settings, selection), prompts
         )
         keys = {name: entry.key for name, entry in pooled.items()}
-        keys[OFFICIAL] = self.shared.make_key(official_wanted(settings))
-        if (web_lookup := web_key_wanted(settings)).base_url:
+        keys[OFFICIAL] = self.shared.make_key(official_key_lookup(settings))
+        if (web_lookup := web_key_lookup(settings)).base_url:
             keys[WEB_SEARCH] = self.shared.make_key(web_lookup)
         upstreams = {name: pooled[name].upstream for name in selection.upstreams}
         catalog = self._make_catalog(selection, pooled)

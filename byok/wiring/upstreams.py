@@ -34,7 +34,7 @@ from byok.dialects.refusals import window_cure
 from byok.protocols.augment.reply_job import Defaults
 from byok.search.retrieval.masking import is_generated
 from byok.settings import Settings, UpstreamSettings, upstream_named
-from byok.settings.keys import KeyLadder, KeyWanted
+from byok.settings.keys import KeyLadder, KeyLookup
 from byok.settings.keys.ladder import AnyKey
 from byok.settings.loading import SENT
 from byok.settings.values import AUTO
@@ -56,7 +56,7 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import LOCAL, REASONING, REMOTE
 from byok.upstream.transport import Route, Transports
 from byok.wiring.apis import apis_of
-from byok.wiring.key_sources import key_wanted, keys_wanted, make_key
+from byok.wiring.key_sources import key_lookup, key_lookups, make_key
 
 _log = logging.getLogger(__name__)
 _LOCAL_PAUSE, _REMOTE_PAUSE = 3.0, 30.0  # of the circuit breaker, in seconds
@@ -132,9 +132,9 @@ class Shared(Struct, frozen=True):
     redactor: Redactor
     prompt_changes: PromptChanges = field(default_factory=PromptChanges)
 
-    def make_key(self, *wanted: KeyWanted) -> AnyKey:
+    def make_key(self, *lookups: KeyLookup) -> AnyKey:
         """Return one key, or a pool of several; each is looked up at its first use."""
-        return make_key(self.ladder, self.redactor, *wanted)
+        return make_key(self.ladder, self.redactor, *lookups)
 
 
 class Helpers(NamedTuple):
@@ -170,7 +170,7 @@ def make_upstream(
 ) -> PooledUpstream:
     """Build the upstream of one section, from which `spec` was made."""
     name, built_from = spec.name, (settings, spec, helpers)
-    key = shared.make_key(*keys_wanted(name, settings))
+    key = shared.make_key(*key_lookups(name, settings))
     if settings.type == DEMO:
         return PooledUpstream(DemoUpstream(name), key, None, built_from)
     http = HttpUpstream(spec, shared.transports, key, profiles=shared.profiles)
@@ -380,7 +380,7 @@ def _first_key(ladder: KeyLadder) -> tuple[str, str] | None:
     """Return the first hosted preset that has a key, and the key's source. Blocks."""
     hosted = [n for n, p in PRESETS.items() if not p.local and p.base_url]
     for name in (n for n in hosted if not PRESETS[n].only_by_name):
-        lookup = key_wanted(name, UpstreamSettings(type=name))
+        lookup = key_lookup(name, UpstreamSettings(type=name))
         try:
             return name, ladder.find(lookup).source
         except KeyMissing:
@@ -409,7 +409,7 @@ async def open_probed(
     if section.type == DEMO:
         raise ConfigError("The demo is no model that could be probed.")
     transports = Transports()
-    key = make_key(ladder, redactor, *keys_wanted(name, section))
+    key = make_key(ladder, redactor, *key_lookups(name, section))
     try:
         yield HttpUpstream(make_spec(name, section, common), transports, key)
     finally:

@@ -17,7 +17,7 @@ from byok.core.events import Finish, FinishReason, Notice, StreamEvent, TextDelt
 from byok.core.redact import Redactor
 from byok.core.routing import Purpose
 from byok.dialects.base import DIALECTS
-from byok.settings.keys.ladder import KeyLadder, KeyPool, KeyWanted, UpstreamKey
+from byok.settings.keys.ladder import KeyLadder, KeyLookup, KeyPool, UpstreamKey
 from byok.upstream.ask import ask
 from byok.upstream.base import Destination
 from byok.upstream.client import HttpUpstream
@@ -141,10 +141,10 @@ class Pair:
         if dialect != "openai_chat":
             urls["one"] = one.url.removesuffix("/v1")
         keys = [
-            UpstreamKey(ladder, KeyWanted("one", one.url, label=label), Redactor())
+            UpstreamKey(ladder, KeyLookup("one", one.url, label=label), Redactor())
             for label in ("a", "b")
         ]
-        none = UpstreamKey(ladder, KeyWanted("two", two.url), Redactor())
+        none = UpstreamKey(ladder, KeyLookup("two", two.url), Redactor())
         api = Api(DIALECTS[dialect]("openai_compatible"), urls["one"])
         self.with_keys = self._upstream("one", api, KeyPool(keys))
         self.alone = self._upstream("one", api, keys[0])

@@ -11,9 +11,9 @@ from byok.settings.keys import KeyLadder
 from byok.wiring.key_sources import (
     find_key,
     find_moved_secrets,
+    key_lookup,
+    key_lookups,
     key_named,
-    key_wanted,
-    keys_wanted,
     list_keys,
 )
 from tests.fakes.ring import FakeRing, store_of
@@ -24,12 +24,12 @@ BOX = {"base_url": "https://box.example/v1"}
 def test_for_whom_a_key_is_looked_for() -> None:
     section = {"api_key_env": "TEAM", "api_key_cmd": ["pass", "x"]}
     settings = Settings(upstreams={"openai": section})
-    wanted = key_wanted("openai", settings.upstreams["openai"])
+    wanted = key_lookup("openai", settings.upstreams["openai"])
     assert wanted.entry == "openai@https://api.openai.com"
     assert wanted.preset_env == "OPENAI_API_KEY"
     assert (wanted.named_env, wanted.command) == ("TEAM", ("pass", "x"))
     elsewhere = Settings(upstreams={"openai": {"base_url": "https://other.example"}})
-    wanted = key_wanted("openai", elsewhere.upstreams["openai"])
+    wanted = key_lookup("openai", elsewhere.upstreams["openai"])
     assert wanted.preset_env == ""  # the vendor's variable is for the vendor alone
 
 
@@ -82,10 +82,10 @@ TWO = {**BOX, "key_names": ["work", "env:TEAM_KEY"]}
 
 def test_key_sources_of_an_upstream_with_several_keys() -> None:
     settings = Settings(upstreams={"box": TWO, "one": BOX})
-    work, team = keys_wanted("box", settings.upstreams["box"])
+    work, team = key_lookups("box", settings.upstreams["box"])
     assert (work.title, work.named_env) == ("box/work", "")
     assert (team.title, team.named_env) == ("box/TEAM_KEY", "TEAM_KEY")
-    assert [one.title for one in keys_wanted("one", settings.upstreams["one"])] == [
+    assert [one.title for one in key_lookups("one", settings.upstreams["one"])] == [
         "one"
     ]
     assert listed({"TEAM_KEY": "sk-x"}, settings) == [

@@ -18,7 +18,7 @@ from byok.upstream.client import HttpUpstream
 from byok.upstream.own_questions import Summariser
 from byok.upstream.timeouts import LOCAL, REASONING, REMOTE, Timeouts
 from byok.upstream.transport import Route
-from byok.wiring.key_sources import official_wanted
+from byok.wiring.key_sources import official_key_lookup
 from byok.wiring.upstreams import (
     Helpers,
     choose_model,
@@ -159,7 +159,7 @@ async def test_upstream_official_service_is_requested_by_its_route(
     transports = FakeTransports()
     environ = {"BYOK_KEY_OFFICIAL": "some-token", "BYOK_KEY_BOX": "some-key"}
     shared = make_shared(transports=transports, environ=environ)
-    key = shared.make_key(official_wanted(settings))
+    key = shared.make_key(official_key_lookup(settings))
     official = make_official(settings, shared, key)
     with pytest.raises(UpstreamUnreachable):
         async with official.ask("/chat", b"{}", {}, 5):

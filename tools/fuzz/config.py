@@ -16,7 +16,7 @@ import httpx
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import find_paths
 from byok.settings import Settings, check_files, example, load_settings
-from byok.wiring.key_sources import key_wanted, make_ladder
+from byok.wiring.key_sources import key_lookup, make_ladder
 from byok.wiring.upstreams import make_spec
 from tools.fuzz.target import Draw, Target
 
@@ -65,7 +65,7 @@ def _check_use(settings: Settings) -> None:
         return
     make_ladder(find_paths())
     for name, section in settings.upstreams.items():
-        key_wanted(name, section)
+        key_lookup(name, section)
         if section.type != "demo":
             spec = make_spec(name, section, settings)
             url = spec.api.url(spec.api.dialect.models_path)

@@ -71,7 +71,7 @@ CHECKS = (
     Check("folder", setup.check_folder, setup.folders),
     Check("disk", setup.check_disk),
     Check("upstreams", upstreams.check_choice),
-    Check("key", upstreams.check_key, upstreams.wanted_keys),
+    Check("key", upstreams.check_key, upstreams.lookups_by_title),
     Check("model list", upstreams.check_models, upstreams.upstreams_of, 30.0),
     Check("model", upstreams.check_model, upstreams.models_by_use, 30.0),
     Check("context window", upstreams.check_window, upstreams.upstreams_of, 35.0),

@@ -30,7 +30,7 @@ from byok.dialects.model_facts import FactSource
 from byok.dialects.presets import DEMO, OLLAMA, SUGGESTED_MODEL
 from byok.dialects.refusals import window_cure
 from byok.settings import Settings, UpstreamSettings, chosen_models, upstream_named
-from byok.settings.keys import KeyWanted
+from byok.settings.keys import KeyLookup
 from byok.settings.keys.ladder import KeyPool, UpstreamKey
 from byok.upstream.client import HttpUpstream
 from byok.upstream.model_facts import Profiles
@@ -41,7 +41,7 @@ from byok.upstream.probe.report import ProbeOutcome
 from byok.upstream.router import PLACEHOLDER
 from byok.upstream.transport import Transports
 from byok.wiring.apis import base_url_of
-from byok.wiring.key_sources import keys_wanted, make_ladder, web_key_wanted
+from byok.wiring.key_sources import key_lookups, make_ladder, web_key_lookup
 from byok.wiring.upstreams import (
     choose_model,
     find_local,
@@ -129,7 +129,7 @@ async def open_upstream(context: CheckContext, name: str) -> HttpUpstream:
     settings, section = await context.settings(), await section_of(context, name)
     for value in values_to_hide(settings, [section]):
         context.redactor.add(value)
-    keys = [await _key(context, wanted) for wanted in keys_wanted(name, section)]
+    keys = [await _key(context, lookup) for lookup in key_lookups(name, section)]
     return HttpUpstream(
         make_spec(name, section, settings),
         await _open_transports(context),
@@ -146,11 +146,11 @@ async def _open_transports(context: CheckContext) -> Transports:
 
 
 @once
-async def _key(context: CheckContext, wanted: KeyWanted) -> UpstreamKey:
+async def _key(context: CheckContext, lookup: KeyLookup) -> UpstreamKey:
     """Return the key, shared by its check and the upstream, as a store may prompt."""
     ladder = make_ladder(context.paths, context.environ)
-    local = is_loopback(wanted.base_url)
-    return UpstreamKey(ladder, wanted, context.redactor, local=local)
+    local = is_loopback(lookup.base_url)
+    return UpstreamKey(ladder, lookup, context.redactor, local=local)
 
 
 @once
@@ -235,65 +235,65 @@ async def check_models(context: CheckContext, name: str) -> CheckResult:
 
 
 @once
-async def wanted_keys(context: CheckContext) -> Mapping[str, KeyWanted]:
+async def lookups_by_title(context: CheckContext) -> Mapping[str, KeyLookup]:
     """Return the keys of all upstreams by title: the upstream, or UPSTREAM/KEY."""
     upstreams = await upstreams_of(context)
-    keys = (key for n, section in upstreams.items() for key in keys_wanted(n, section))
+    keys = (key for n, section in upstreams.items() for key in key_lookups(n, section))
     return {key.title: key for key in keys}
 
 
 async def check_key(context: CheckContext, title: str) -> CheckResult:
     """Check where a key comes from; name a key store that cannot be read."""
-    wanted = (await wanted_keys(context))[title]
-    await open_upstream(context, wanted.name)  # the redactor learns its headers
-    key = await _key(context, wanted)
+    lookup = (await lookups_by_title(context))[title]
+    await open_upstream(context, lookup.name)  # the redactor learns its headers
+    key = await _key(context, lookup)
     try:
         value = await key.get()
     except KeyMissing as error:
-        return await _no_key(context, wanted, error)
+        return await _no_key(context, lookup, error)
     except ConfigError as error:
-        return wrong(str(error), error.hint or f"byok keys set {wanted.command_name}")
-    if not value and is_loopback(wanted.base_url):  # the daemon does the same
+        return wrong(str(error), error.hint or f"byok keys set {lookup.command_name}")
+    if not value and is_loopback(lookup.base_url):  # the daemon does the same
         return good("it is asked without one, or with a stored one if it refuses")
     if not value:
         return good("none is set: it is asked without one")
-    if not await _daemon_has_it(context, wanted, key.source):
+    if not await _daemon_has_it(context, lookup, key.source):
         return wrong(
             f"from {key.source} here, and the running daemon does not have it",
             "byok restart in this shell, or store it: byok keys set "
-            f"{wanted.command_name}",
+            f"{lookup.command_name}",
         )
     return good(f"from {key.source}")
 
 
 async def _no_key(
-    context: CheckContext, wanted: KeyWanted, error: KeyMissing
+    context: CheckContext, lookup: KeyLookup, error: KeyMissing
 ) -> CheckResult:
-    row = await _row_of_daemon(context, wanted)
+    row = await _row_of_daemon(context, lookup)
     if row.get("fingerprint"):
         return good(f"the running daemon has it, from {row.get('source')}")
     return wrong(error.message, error.hint)
 
 
-async def _daemon_has_it(context: CheckContext, wanted: KeyWanted, source: str) -> bool:
+async def _daemon_has_it(context: CheckContext, lookup: KeyLookup, source: str) -> bool:
     """Tell whether the daemon has the key, too: its environment may be another one.
 
     Sources other than the environment are the same for the daemon and this command;
     they are not read twice, as they may prompt.
     """
     if (
-        source not in (*wanted.variables, _CREDENTIAL)
+        source not in (*lookup.variables, _CREDENTIAL)
         or await context.running() is None
     ):
         return True
-    row = await _row_of_daemon(context, wanted)
+    row = await _row_of_daemon(context, lookup)
     return not row or bool(row.get("fingerprint"))
 
 
-async def _row_of_daemon(context: CheckContext, wanted: KeyWanted) -> Json:
+async def _row_of_daemon(context: CheckContext, lookup: KeyLookup) -> Json:
     """Return the daemon's row about a key; {} if it has none."""
     answer = await context.ask_if_running(Service.KEYS) or {}
-    rows = [row for row in answer.get("keys", ()) if row["upstream"] == wanted.title]
+    rows = [row for row in answer.get("keys", ()) if row["upstream"] == lookup.title]
     return rows[0] if rows else {}
 
 
@@ -301,10 +301,10 @@ async def check_web_tools(context: CheckContext) -> CheckResult:
     """Check that the daemon has the provider's key; report how the last call went."""
     features = (await context.ask(Service.DAEMON)).get("features") or {}
     rows = [row for row in features.get("web", ()) if row["kind"] == "line"]
-    wanted = web_key_wanted(await context.settings())
-    has_key = (await _row_of_daemon(context, wanted)).get("fingerprint")
-    if wanted.base_url and not has_key:
-        return wrong("the key is missing", f"byok keys set {wanted.title}")
+    lookup = web_key_lookup(await context.settings())
+    has_key = (await _row_of_daemon(context, lookup)).get("fingerprint")
+    if lookup.base_url and not has_key:
+        return wrong("the key is missing", f"byok keys set {lookup.title}")
     if failed := next((row["text"] for row in rows if row["warns"]), ""):
         return doubtful(failed, "see what it says, and [web] in the settings")
     return good(rows[0]["text"] if rows else "no model was offered them yet")

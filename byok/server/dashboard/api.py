@@ -51,7 +51,7 @@ from byok.server.dashboard.settings_page import SettingsApi
 from byok.server.endpoints import LocalHandler
 from byok.server.http.stream import LINE_HEADERS, OpenStream
 from byok.settings import UpstreamSettings
-from byok.settings.keys import KeyWanted, clean_key, fingerprint
+from byok.settings.keys import KeyLookup, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore
 from byok.settings.keys.vault import Vault
 from byok.upstream.base import Upstream
@@ -386,7 +386,7 @@ class _KeysApi:
         """Return the vault if a request is about a key in it."""
         return self._services.ladder.vault if read_flag(request.body, "vault") else None
 
-    def _find(self, request: PageRequest) -> KeyWanted:
+    def _find(self, request: PageRequest) -> KeyLookup:
         name = refuse_empty(
             "name", read_text(request.body, "name", max_chars=_MAX_NAME_CHARS)
         )
@@ -394,7 +394,7 @@ class _KeysApi:
             raise bad_field("name", "that of an upstream")
         return key_named(name, self._control.settings)
 
-    def _forget(self, lookup: KeyWanted) -> None:
+    def _forget(self, lookup: KeyLookup) -> None:
         """Let every key be looked up again, this one also in the keyring."""
         self._services.forget_keys()
         if key := self._services.keys.get(lookup.name):
@@ -409,10 +409,10 @@ def _store_in_vault(vault: Vault, entry: str, key: str) -> None:
     vault.set(entry, key)
 
 
-def _check_address(lookup: KeyWanted, address: str) -> None:
+def _check_address(lookup: KeyLookup, address: str) -> None:
     """Refuse a key that was entered for an address that is no longer in force."""
     with contextlib.suppress(ValueError):  # no address
-        if KeyWanted(lookup.name, address).origin == lookup.origin:
+        if KeyLookup(lookup.name, address).origin == lookup.origin:
             return
     raise BadRequest(
         f"The address of {lookup.title} is now {lookup.base_url}, not the one that was "
@@ -423,7 +423,7 @@ def _check_address(lookup: KeyWanted, address: str) -> None:
     )
 
 
-def _with_other_ways(error: ConfigError, lookup: KeyWanted) -> ConfigError:
+def _with_other_ways(error: ConfigError, lookup: KeyLookup) -> ConfigError:
     ways = _OTHER_WAYS.format(name=lookup.title, variable=lookup.own_env)
     return error.with_hint(ways)
 

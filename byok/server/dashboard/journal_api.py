@@ -85,7 +85,7 @@ from byok.server.dashboard.endpoint import (
 )
 from byok.settings import UpstreamSettings
 from byok.wiring.apis import base_url_of
-from byok.wiring.key_sources import keys_wanted
+from byok.wiring.key_sources import key_lookups
 from byok.wiring.services import Services
 
 T = TypeVar("T")
@@ -232,7 +232,7 @@ class JournalApi:
         """Tell whether the key of an upstream is in no store of byok."""
         section = self._services.selection.upstreams[name]
         outside_source = self._services.ladder.outside_source
-        return any(map(outside_source, keys_wanted(name, section)))
+        return any(map(outside_source, key_lookups(name, section)))
 
     async def _read_upstream_facts(self) -> dict[str, dict[str, Any]]:
         """Return the facts about each upstream that follow from its requests.

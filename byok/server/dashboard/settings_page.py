@@ -38,7 +38,7 @@ from byok.settings.loading import decode_settings, environment_values, variable_
 from byok.settings.own_file import read_own_settings, write_own_settings
 from byok.settings.section import SettingFault, faults_of
 from byok.settings.sections import ModelSettings
-from byok.wiring.key_sources import find_moved_secrets, key_wanted
+from byok.wiring.key_sources import find_moved_secrets, key_lookup
 from byok.wiring.services import Services
 
 _MAX_LINES = 1000
@@ -427,7 +427,7 @@ class SettingsApi:
 
     def _key_source(self, name: str) -> str:
         """Return the source that already has the key of a preset's upstream, or ""."""
-        lookup = key_wanted(name, UpstreamSettings(type=name))
+        lookup = key_lookup(name, UpstreamSettings(type=name))
         return self._services.ladder.outside_source(lookup)
 
     def _page(self) -> SettingsPage:

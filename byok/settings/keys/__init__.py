@@ -3,9 +3,9 @@
 from byok.settings.keys.ladder import (
     FoundKey,
     KeyLadder,
-    KeyWanted,
+    KeyLookup,
     clean_key,
     fingerprint,
 )
 
-__all__ = ["FoundKey", "KeyLadder", "KeyWanted", "clean_key", "fingerprint"]
+__all__ = ["FoundKey", "KeyLadder", "KeyLookup", "clean_key", "fingerprint"]

@@ -99,7 +99,7 @@ def fingerprint(key: str) -> str:
     return hashlib.sha256(key.encode()).hexdigest()[:8]
 
 
-class KeyWanted(Struct, frozen=True):
+class KeyLookup(Struct, frozen=True):
     """The description of a key: the upstream that needs it, and its sources.
 
     `named_env` and `command` are the user's `api_key_env` and `api_key_cmd`;
@@ -176,7 +176,7 @@ class KeyLadder:
         self.keyring = keyring or KeyringStore()
         self.vault = vault
 
-    def find(self, wanted: KeyWanted, *, stores: bool = True) -> FoundKey:
+    def find(self, lookup: KeyLookup, *, stores: bool = True) -> FoundKey:
         """Return the first key found; without `stores`, skip keyring and vault.
 
         Raises:
@@ -185,64 +185,64 @@ class KeyLadder:
         """
         tried: list[str] = []
         failed: dict[str, ByokError] = {}
-        for source, value in self._read_sources(wanted, failed, stores):
+        for source, value in self._read_sources(lookup, failed, stores):
             if value.strip():
                 return FoundKey(_clean(value, source), source)
             tried.append(source)
-        cure = f"Run: byok keys set {wanted.command_name}"
+        cure = f"Run: byok keys set {lookup.command_name}"
         if self.vault is not None and self.vault.label in failed:
             cure = failed[self.vault.label].hint or cure  # the vault may have the key
-        if wanted.named_env:
+        if lookup.named_env:
             cure = (
-                f"Set the variable {wanted.named_env}, or remove it from the settings."
+                f"Set the variable {lookup.named_env}, or remove it from the settings."
             )
         unread = tuple(f"{label} ({error})" for label, error in failed.items())
         raise KeyMissing(
-            f"No key was found for {wanted.title} ({wanted.origin}); "
+            f"No key was found for {lookup.title} ({lookup.origin}); "
             f"looked in: {', '.join((*tried, *unread))}.",
             hint=cure,
             unread=unread,
         )
 
-    def loose_source(self, wanted: KeyWanted) -> str:
+    def loose_source(self, lookup: KeyLookup) -> str:
         """Return the source whose key would be sent to any address, "" if none.
 
         Keys of stores, and the vendor's variable, are bound to an address.
         """
-        if wanted.named_env:
-            return wanted.named_env
-        if wanted.command:
+        if lookup.named_env:
+            return lookup.named_env
+        if lookup.command:
             return "api_key_cmd"
         folder = self._environ.get("CREDENTIALS_DIRECTORY", "")
-        if folder and os.path.lexists(Path(folder) / wanted.credential):
-            return wanted.credential
-        return wanted.own_env if self._environ.get(wanted.own_env, "").strip() else ""
+        if folder and os.path.lexists(Path(folder) / lookup.credential):
+            return lookup.credential
+        return lookup.own_env if self._environ.get(lookup.own_env, "").strip() else ""
 
-    def outside_source(self, wanted: KeyWanted) -> str:
+    def outside_source(self, lookup: KeyLookup) -> str:
         """Return the source that outranks byok's stores, "" if none does."""
-        vendor = self._environ.get(wanted.preset_env, "").strip()
-        return self.loose_source(wanted) or (wanted.preset_env if vendor else "")
+        vendor = self._environ.get(lookup.preset_env, "").strip()
+        return self.loose_source(lookup) or (lookup.preset_env if vendor else "")
 
     def _read_sources(
-        self, wanted: KeyWanted, failed: dict[str, ByokError], stores: bool
+        self, lookup: KeyLookup, failed: dict[str, ByokError], stores: bool
     ) -> Iterator[tuple[str, str]]:
         """Yield sources and their values in order; add stores that fail to `failed`."""
-        if wanted.named_env:
-            yield wanted.named_env, self._environ.get(wanted.named_env, "")
+        if lookup.named_env:
+            yield lookup.named_env, self._environ.get(lookup.named_env, "")
             return
-        if wanted.command:
-            yield "api_key_cmd", _run_command(wanted, self._command_seconds)
+        if lookup.command:
+            yield "api_key_cmd", _run_command(lookup, self._command_seconds)
             return
         if folder := self._environ.get("CREDENTIALS_DIRECTORY", ""):
-            yield "systemd credential", _credential(Path(folder), wanted.credential)
-        for variable in (wanted.own_env, wanted.preset_env):
+            yield "systemd credential", _credential(Path(folder), lookup.credential)
+        for variable in (lookup.own_env, lookup.preset_env):
             if variable:
                 yield variable, self._environ.get(variable, "")
         for store in (self.keyring, self.vault) if stores else ():
             if store is None:
                 continue
             try:
-                yield store.label, store.get(wanted.entry) or ""
+                yield store.label, store.get(lookup.entry) or ""
             except ByokError as error:
                 failed[store.label] = error
 
@@ -279,12 +279,12 @@ def _find_program(name: str) -> str:
     return path
 
 
-def _environment(wanted: KeyWanted) -> dict[str, str]:
+def _environment(lookup: KeyLookup) -> dict[str, str]:
     """Return the environment without variables for keys."""
     return {
         name: value
         for name, value in os.environ.items()
-        if name not in wanted.variables
+        if name not in lookup.variables
         and not (name.startswith("BYOK_") or name.endswith("_API_KEY"))
     }
 
@@ -295,35 +295,35 @@ def _home() -> Path | None:
     return home if home.is_dir() else None
 
 
-def _run_command(wanted: KeyWanted, seconds: float) -> str:
+def _run_command(lookup: KeyLookup, seconds: float) -> str:
     """Run the user's key command and return its first line.
 
     Raises:
         ConfigError: it cannot be run, fails, prints nothing, or takes too long.
     """
-    program, *arguments = wanted.command
+    program, *arguments = lookup.command
     try:
         result = run_program(
             [_find_program(program), *arguments],
-            _environment(wanted),
+            _environment(lookup),
             seconds=seconds,
             max_bytes=_MAX_OUTPUT_BYTES,
             folder=_home(),
         )
     except OSError as error:
-        raise _command_failed(wanted, f"cannot be run: {error.strerror}") from error
+        raise _command_failed(lookup, f"cannot be run: {error.strerror}") from error
     if result.was_late:
-        raise _command_failed(wanted, f"did not answer within {seconds:g} seconds")
+        raise _command_failed(lookup, f"did not answer within {seconds:g} seconds")
     if result.exit_code and not result.was_cut:
-        raise _command_failed(wanted, f"ended with exit code {result.exit_code}")
+        raise _command_failed(lookup, f"ended with exit code {result.exit_code}")
     first_line = result.out.decode("utf-8", "replace").partition("\n")[0]
     if not first_line.strip():
-        raise _command_failed(wanted, "printed nothing")
+        raise _command_failed(lookup, "printed nothing")
     return first_line
 
 
-def _command_failed(wanted: KeyWanted, problem: str) -> ConfigError:
-    hint = f"Run api_key_cmd of [upstreams.{wanted.name}] by hand, and correct it."
+def _command_failed(lookup: KeyLookup, problem: str) -> ConfigError:
+    hint = f"Run api_key_cmd of [upstreams.{lookup.name}] by hand, and correct it."
     return ConfigError(f"api_key_cmd {problem}.", hint=hint)
 
 
@@ -337,13 +337,13 @@ class UpstreamKey:
     def __init__(
         self,
         ladder: KeyLadder,
-        wanted: KeyWanted,
+        lookup: KeyLookup,
         redactor: Redactor,
         *,
         local: bool = False,
     ) -> None:
         self._ladder = ladder
-        self.wanted = wanted
+        self.lookup = lookup
         self._redactor = redactor
         self._stores = not local
         self._found: FoundKey | None = None
@@ -388,10 +388,10 @@ class UpstreamKey:
 
     def _find(self) -> FoundKey:
         try:
-            return self._ladder.find(self.wanted, stores=self._stores)
+            return self._ladder.find(self.lookup, stores=self._stores)
         except KeyMissing:
-            wanted = self.wanted
-            if wanted.preset_env or wanted.named_env or wanted.label:
+            lookup = self.lookup
+            if lookup.preset_env or lookup.named_env or lookup.label:
                 raise
             return FoundKey("", "none needed")
 
@@ -448,7 +448,7 @@ class KeyPool:
         """Start the cooldown of a key; return the indices of the ready keys."""
         now = self._clock()
         self._cooldown_ends[index] = now + seconds
-        _log.info("%s rests for %.0f s", self.keys[index].wanted.title, seconds)
+        _log.info("%s rests for %.0f s", self.keys[index].lookup.title, seconds)
         return [n for n, end in enumerate(self._cooldown_ends) if end <= now]
 
 

@@ -20,11 +20,11 @@ from byok.cli.checks.upstream_checks import (
     check_tool_call,
     check_window,
     choose_upstreams,
+    lookups_by_title,
     model_of,
     models_by_use,
     open_upstream,
     upstreams_of,
-    wanted_keys,
 )
 from byok.settings import Settings
 from byok.wiring import upstreams as wiring
@@ -150,7 +150,7 @@ async def test_that_no_model_is_named_is_a_warning() -> None:
 async def test_each_key_of_an_upstream_is_looked_up() -> None:
     write_settings(*upstream_box(THERE, 'key_names = ["work", "env:KEY_B"]'))
     async with surroundings(environ={"KEY_B": KEY}) as around:
-        assert [*await wanted_keys(around)] == ["box/work", "box/KEY_B"]
+        assert [*await lookups_by_title(around)] == ["box/work", "box/KEY_B"]
         named = await check_key(around, "box/KEY_B")
         stored = await check_key(around, "box/work")
         assert KEY not in around.redactor(KEY)  # it is known as a secret from now on

@@ -18,8 +18,8 @@ from byok.settings.keys import vault as vault_module
 from byok.settings.keys.ladder import (
     FoundKey,
     KeyLadder,
+    KeyLookup,
     KeyPool,
-    KeyWanted,
     UpstreamKey,
 )
 from byok.settings.keys.vault import Vault
@@ -29,7 +29,7 @@ from tests.fakes.ring import FakeRing, store_of
 
 URL = "https://api.openai.com/v1"
 ENTRY = "openai@https://api.openai.com"
-WANTED = KeyWanted("openai", URL, preset_env="OPENAI_API_KEY")
+WANTED = KeyLookup("openai", URL, preset_env="OPENAI_API_KEY")
 
 
 class FakeVault(Vault):
@@ -94,11 +94,11 @@ def test_key_ladder_names_the_source_of_an_invalid_key_but_not_the_key() -> None
 @pytest.mark.parametrize(
     "wanted",
     [
-        KeyWanted("openai", URL, "OPENAI_API_KEY", named_env="TEAM_KEY"),
-        KeyWanted("openai", URL, "OPENAI_API_KEY", command=printing("")),
+        KeyLookup("openai", URL, "OPENAI_API_KEY", named_env="TEAM_KEY"),
+        KeyLookup("openai", URL, "OPENAI_API_KEY", command=printing("")),
     ],
 )
-def test_key_ladder_with_a_named_source_uses_no_other(wanted: KeyWanted) -> None:
+def test_key_ladder_with_a_named_source_uses_no_other(wanted: KeyLookup) -> None:
     ring = FakeRing()
     ring.kept["byok", ENTRY] = "sk-ring"
     environ = {"BYOK_KEY_OPENAI": "sk-own", "OPENAI_API_KEY": "sk-usual"}
@@ -110,7 +110,7 @@ def test_key_ladder_with_a_named_source_uses_no_other(wanted: KeyWanted) -> None
 
 
 def of_command(*command: str, seconds: float = PATIENCE) -> str:
-    wanted = KeyWanted("openai", URL, command=command)
+    wanted = KeyLookup("openai", URL, command=command)
     return KeyLadder(environ={}, command_seconds=seconds).find(wanted).value
 
 
@@ -131,7 +131,7 @@ def test_key_command_environment_has_no_keys(monkeypatch: pytest.MonkeyPatch) ->
         "import os; print(*sorted(n for n, v in os.environ.items() if 'canary' in v))"
     )
     command = (sys.executable, "-c", code)
-    wanted = KeyWanted("openai", URL, "PRESET", command=command)
+    wanted = KeyLookup("openai", URL, "PRESET", command=command)
     ladder = KeyLadder(environ={}, command_seconds=PATIENCE)
     assert ladder.find(wanted).value == "PASSWORD_STORE_DIR"
 
@@ -204,7 +204,7 @@ def test_systemd_credential_that_cannot_be_read_is_an_error(tmp_path: Path) -> N
 
 
 def test_key_with_a_label_has_places_of_its_own(tmp_path: Path) -> None:
-    work = KeyWanted("open-ai", URL, label="work-1")
+    work = KeyLookup("open-ai", URL, label="work-1")
     assert work.title == "open-ai/work-1"
     assert work.entry == f"open-ai/work-1@{work.origin}"
     assert work.own_env == "BYOK_KEY_OPEN_AI__WORK_1"
@@ -214,7 +214,7 @@ def test_key_with_a_label_has_places_of_its_own(tmp_path: Path) -> None:
     assert (found.value, found.source) == ("sk-labelled", "systemd credential")
     with pytest.raises(KeyMissing, match="No key was found for open-ai/work-2") as e:
         KeyLadder(environ={"BYOK_KEY_OPEN_AI": "sk-other"}).find(
-            KeyWanted("open-ai", URL, label="work-2"), stores=False
+            KeyLookup("open-ai", URL, label="work-2"), stores=False
         )
     assert e.value.hint == "Run: byok keys set open-ai/work-2"
 
@@ -235,10 +235,10 @@ def test_stored_key_is_not_given_to_another_origin(
     ring.kept["byok", ENTRY] = "sk-ring"
     keys = KeyLadder(environ={}, keyring=store_of(ring))
     if found:
-        assert keys.find(KeyWanted(name, url)).value == "sk-ring"
+        assert keys.find(KeyLookup(name, url)).value == "sk-ring"
     else:
         with pytest.raises(KeyMissing):
-            keys.find(KeyWanted(name, url))
+            keys.find(KeyLookup(name, url))
 
 
 def test_key_missing_names_the_sources_tried_and_a_hint(tmp_path: Path) -> None:
@@ -252,7 +252,7 @@ def test_key_missing_names_the_sources_tried_and_a_hint(tmp_path: Path) -> None:
     )
     assert caught.value.hint == "Run: byok keys set openai"
     with pytest.raises(KeyMissing) as nameless:  # --upstream https://h.example/v1
-        keys.find(KeyWanted("custom", "https://h.example/v1"))
+        keys.find(KeyLookup("custom", "https://h.example/v1"))
     assert nameless.value.hint == "Run: byok keys set https://h.example"
     assert (caught.value.status, caught.value.code) == (422, "key_missing")
 
@@ -337,7 +337,7 @@ BOX_URL = "https://api.example.com/v1"
 
 
 def lookup(
-    environ: dict[str, str], wanted: KeyWanted, redactor: Redactor | None = None
+    environ: dict[str, str], wanted: KeyLookup, redactor: Redactor | None = None
 ) -> UpstreamKey:
     ladder = KeyLadder(environ=environ, keyring=store_of(FakeRing()))
     return UpstreamKey(ladder, wanted, redactor or Redactor())
@@ -346,7 +346,7 @@ def lookup(
 async def test_key_lookup_finds_a_key_once_and_keeps_it_out_of_logs() -> None:
     environ = {"BYOK_KEY_BOX": SHORT_KEY}
     redactor = Redactor()
-    key = lookup(environ, KeyWanted("box", BOX_URL), redactor)
+    key = lookup(environ, KeyLookup("box", BOX_URL), redactor)
     assert await key.get() == SHORT_KEY
     environ["BYOK_KEY_BOX"] = "another-0123456789"
     assert await key.get() == SHORT_KEY
@@ -364,7 +364,7 @@ async def test_a_key_stored_in_the_encrypted_file_later_is_found_without_a_resta
         return Vault(place, {}, key_file=key_file)
 
     ladder = KeyLadder(environ={}, keyring=store_of(FakeRing()), vault=opened())
-    key = UpstreamKey(ladder, KeyWanted("box", BOX_URL, preset_env), Redactor())
+    key = UpstreamKey(ladder, KeyLookup("box", BOX_URL, preset_env), Redactor())
     if preset_env:
         with pytest.raises(KeyMissing):
             await key.get()
@@ -374,7 +374,7 @@ async def test_a_key_stored_in_the_encrypted_file_later_is_found_without_a_resta
     for value in (SHORT_KEY, "another-0123456789"):
         other_process = opened()
         other_process.create_key_file()
-        other_process.set(key.wanted.entry, value)
+        other_process.set(key.lookup.entry, value)
         assert await key.get() == value
         key.forget()
 
@@ -384,7 +384,7 @@ async def test_key_lookup_for_a_local_server_opens_the_keyring_after_a_refusal()
 ):
     ring = FakeRing()
     store = store_of(ring)
-    wanted = KeyWanted("box", "http://127.0.0.1:9/v1")
+    wanted = KeyLookup("box", "http://127.0.0.1:9/v1")
     store.set(wanted.entry, SHORT_KEY)
     asked = ring.calls
     ladder = KeyLadder(environ={}, keyring=store)
@@ -403,7 +403,7 @@ class HeldLadder(KeyLadder):
         super().__init__(environ=environ, keyring=store_of(FakeRing()))
         self.has_read, self.may_give = threading.Event(), threading.Event()
 
-    def find(self, wanted: KeyWanted, *, stores: bool = True) -> FoundKey:
+    def find(self, wanted: KeyLookup, *, stores: bool = True) -> FoundKey:
         found = super().find(wanted, stores=stores)
         self.has_read.set()
         assert self.may_give.wait(PATIENCE)
@@ -414,7 +414,7 @@ async def test_a_key_that_changes_while_it_is_looked_up_counts_at_once() -> None
     """A keyring may ask for its password meanwhile, which takes its time."""
     environ = {"BYOK_KEY_BOX": SHORT_KEY}
     ladder = HeldLadder(environ)
-    key = UpstreamKey(ladder, KeyWanted("box", BOX_URL), Redactor())
+    key = UpstreamKey(ladder, KeyLookup("box", BOX_URL), Redactor())
     looking = asyncio.ensure_future(key.get())
     await asyncio.to_thread(ladder.has_read.wait, PATIENCE)
     environ["BYOK_KEY_BOX"] = "another-0123456789"
@@ -436,7 +436,7 @@ class Box:
         self.redactor = Redactor()
         ladder = KeyLadder(environ=self.environ, keyring=store_of(FakeRing()))
         keys = [
-            UpstreamKey(ladder, KeyWanted("box", BOX_URL, label=label), self.redactor)
+            UpstreamKey(ladder, KeyLookup("box", BOX_URL, label=label), self.redactor)
             for label in ("work", "home")
         ]
         self.pool = KeyPool(keys, clock=self.clock)
