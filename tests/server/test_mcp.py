@@ -83,11 +83,13 @@ async def test_each_revision_of_the_protocol_has_the_same_tools_and_answers(
             async with connected(editor, mode) as client:
                 tools = (await client.list_tools()).tools
                 assert [tool.name for tool in tools] == [*CALLS]
-                told = [await call(client, name, **CALLS[name]) for name in CALLS]
-                seen.append((client.instructions, tools, told))
-    assert seen[0] == seen[1]
+                *answers, status = [
+                    await call(client, name, **CALLS[name]) for name in CALLS
+                ]
+                seen.append((client.instructions, tools, answers))
+    assert seen[0] == seen[1]  # not the status: the index may still do its last work
     assert "find-symbol" in (seen[0][0] or "")
-    code, symbol, commits, status = seen[0][2]
+    code, symbol, commits = seen[0][2]
     assert "Path: bakery/oven.py" in code
     assert "total_price is defined in bakery/till.py and used in 1 file." in symbol
     assert symbol.count("Path: ") == 2
