@@ -144,7 +144,7 @@ async def test_what_the_cache_saved_and_a_lost_one_cost_is_told(page: Page) -> N
     await expect(saved).to_contain_text("3K tokens · 1K of them of unknown price")
     lost = figures.filter(has_text="Paid for lost caches")
     await expect(lost).to_contain_text("$9.00")
-    await expect(page.locator(".usage")).to_contain_text("full price − cached price")
+    await expect(page.locator(".usage")).to_contain_text("at the full price")
     await lost.get_by_role("link", name="Show the request").click()
     await expect(page.locator("ol.turns > .turn").nth(2)).to_be_focused()
     await page.go_back()
