@@ -196,8 +196,10 @@ def _ask_for_candidate(
     candidates: Sequence[Candidate], best: Candidate | None, setup: Setup
 ) -> Candidate:
     default = str(candidates.index(best) + 1) if best else ""
+    question = "Which one? A number, another name, or a URL"
+    if not candidates:
+        question = "Which one? A vendor's name, a URL, or demo"
     while True:
-        question = "Which one? A number, another name, or a URL"
         answer = setup.asker.text(question, default)
         if answer.isdecimal() and 0 < int(answer[:4]) <= len(candidates):
             return candidates[int(answer[:4]) - 1]

@@ -146,7 +146,9 @@ def test_a_person_is_asked_again_after_a_wrong_answer(
 
 
 def test_a_person_may_name_what_was_not_found() -> None:
-    named = choose([], ScriptedPerson("openrouter"), OPENROUTER_API_KEY="sk-12345678")
+    person = ScriptedPerson("openrouter")
+    named = choose([], person, OPENROUTER_API_KEY="sk-12345678")
+    assert "number" not in person.asked[0]  # nothing is listed
     assert (named.found_by, named.key_source) == (FoundBy.NAME, "OPENROUTER_API_KEY")
     local = choose([], ScriptedPerson("http://127.0.0.1:9000/v1"))
     assert (local.name, local.section.base_url) == (
