@@ -259,8 +259,8 @@ def _show_usage(by: GroupBy, rows: "list[UsageRow]", total: UsageRow) -> None:
     total_row = total._replace(key=translate(total.key))
     table = [_usage_cells(row) for row in (*visible, total_row)]
     say_table(by.value, *_USAGE_COLUMNS, rows=table, right=_USAGE_COLUMNS)
-    if left_out := len(rows) - len(visible):
-        tell(f"byok: {left_out} more rows are in the total; --csv prints all.")
+    if hidden := len(rows) - len(visible):
+        tell(f"byok: {hidden} more rows are in the total; --csv prints all.")
     if total.uncounted:
         requests = count_noun(total.uncounted, "request")
         tell(f"byok: the tokens of {requests} are not known.")

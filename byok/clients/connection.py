@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 from msgspec import Struct
 
 from byok.clients import jsonc, toml_text
-from byok.clients.document import EDITORS, put_all, take_out, value_digest
+from byok.clients.document import TEXT_EDITORS, put_all, take_out, value_digest
 from byok.clients.editor import (
     Setting,
     SettingPath,
@@ -282,7 +282,7 @@ def read_pointers(
     Raises:
         ValueError: the text cannot be read.
     """
-    editor, pointers = EDITORS[client.text_format], list[Pointer]()
+    editor, pointers = TEXT_EDITORS[client.text_format], list[Pointer]()
     for path, needed in settings_for(client, daemon, text):
         current = editor.read(text, path)
         pairs = [(needed, current)]

@@ -16,7 +16,7 @@ from byok.clients.editor import (
 )
 
 _EMPTY: tuple[Any, ...] = ({}, [], None)
-EDITORS = {
+TEXT_EDITORS = {
     TextFormat.JSONC: TextEditor(jsonc),
     TextFormat.TOML: TextEditor(toml_text),
     TextFormat.YAML: TextEditor(yaml_text),
@@ -37,7 +37,7 @@ def put_all(text: str, settings: Iterable[Setting], format: TextFormat) -> str:
         ValueError: the text cannot be read, or the edit would change other settings.
     """
     for path, value in settings:
-        text = EDITORS[format].put(text, path, value)
+        text = TEXT_EDITORS[format].put(text, path, value)
     return text
 
 
@@ -56,7 +56,7 @@ def take_out(
     Raises:
         ValueError: as in `put_all`.
     """
-    editor, new, changed = EDITORS[format], text, list[SettingPath]()
+    editor, new, changed = TEXT_EDITORS[format], text, list[SettingPath]()
     for path, digests in reversed(tuple(written)):
         value = editor.read(new, path)
         if value is MISSING:

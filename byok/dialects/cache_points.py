@@ -33,6 +33,7 @@ _LONG = {**_SHORT, "ttl": "1h"}
 _AT_TOP = "top"
 _TTL = "ttl"
 _PARTS = ("system", "tools", "messages")
+_TURNS_WITH_POINTS = 2  # the previous request ended at the first of them
 _KEY_LENGTH = 32  # characters; OpenAI and xAI accept at least 64
 _NAMED_PART = re.compile(rf"\b({'|'.join(_PARTS)}|content)\b\S*{FIELD}")
 
@@ -87,14 +88,18 @@ def _find(refused: RefusedRequest) -> RemedyMatch:
     return (_AT_TOP if FIELD in body else "", "")
 
 
-def _remove(body: Json, remedy: Remedy) -> Body:
-    """Remove the points of a part of the body, or all of them if no part is named."""
+def _change_points(body: Json, remedy: Remedy) -> Body:
+    """Remove the points of the refused part, or all of them if no part is named.
+
+    A refused point at the top is replaced by points at the last turns of the user. A
+    refused lifetime is shortened.
+    """
     if remedy.what == _TTL:
         return _shorten(body)
     if remedy.what == _AT_TOP:
         if FIELD not in body:
             return dict(body)
-        ends = ends_of_turns(body["messages"])[-2:]
+        ends = ends_of_turns(body["messages"])[-_TURNS_WITH_POINTS:]
         return mark_messages(_without_point(body), ends, body[FIELD])
     changed = dict(body) if remedy.what else _without_point(body)
     for part in (remedy.what,) if remedy.what else _PARTS:
@@ -130,7 +135,7 @@ def _change_blocks(body: Json, part: str, change: Callable[[Json], Json]) -> Bod
     return {**body, part: changed}
 
 
-CACHE_ROW = RemedyRow(_find, _remove)
+CACHE_ROW = RemedyRow(_find, _change_points)
 
 
 def _without_point(block: Json) -> Body:

@@ -15,7 +15,7 @@ from byok.clients.connection import (
     FileConnector,
     settings_for,
 )
-from byok.clients.document import EDITORS
+from byok.clients.document import TEXT_EDITORS
 from byok.clients.editor import decode_text, encode_text
 from byok.clients.locations import ClientKind
 from byok.clients.settings_file import Backup, BackupStore
@@ -88,7 +88,7 @@ class Desk(NamedTuple):
 
 def with_own(client: ClientKind, raw: bytes) -> bytes:
     decoded = decode_text(raw)
-    new = EDITORS[client.text_format].put(decoded.text, ("own.setting",), "mine")
+    new = TEXT_EDITORS[client.text_format].put(decoded.text, ("own.setting",), "mine")
     return encode_text(decoded._replace(text=new))
 
 
@@ -110,7 +110,7 @@ def test_connection_keeps_everything_else_and_back_is_byte_for_byte(
 ) -> None:
     desk.lay(sample.raw)
     desk.connect(sample.client)
-    editor = EDITORS[sample.client.text_format]
+    editor = TEXT_EDITORS[sample.client.text_format]
     old, new = decode_text(sample.raw or b""), decode_text(desk.raw or b"")
     wanted = settings_for(sample.client, desk.address, old.text)
     assert [editor.read(new.text, path) for path, _ in wanted] == [v for _, v in wanted]
@@ -160,7 +160,7 @@ def test_connection_again_after_an_edit_and_back_keeps_the_edit(
     desk.edit(sample.client)
     desk.connect(sample.client, url="http://127.0.0.1:9000")
     desk.disconnect(sample.client)
-    editor = EDITORS[sample.client.text_format]
+    editor = TEXT_EDITORS[sample.client.text_format]
     text = decode_text(desk.raw or b"").text
     assert editor.read(text, ("own.setting",)) == "mine"
     assert b"9000" not in (desk.raw or b"")
@@ -268,7 +268,7 @@ def test_connection_of_continue_keeps_a_model_of_the_same_name(desk: Desk) -> No
     desk.connect(ClientKind.CONTINUE)
     desk.edit(ClientKind.CONTINUE)
     desk.disconnect(ClientKind.CONTINUE)
-    found = EDITORS[ClientKind.CONTINUE.text_format].read(
+    found = TEXT_EDITORS[ClientKind.CONTINUE.text_format].read(
         desk.file.read_text(), ("models", "name=byok")
     )
     assert found == {"name": "byok", "model": "own"}
@@ -473,7 +473,7 @@ def test_byok_is_among_the_mcp_servers_and_goes_without_a_trace(
     before = raw.encode()
     desk.lay(before)
     desk.connect(client, mcp=True)
-    editor = EDITORS[client.text_format]
+    editor = TEXT_EDITORS[client.text_format]
     assert editor.read((desk.raw or b"").decode(), path) == entry
     desk.edit(client)
     desk.disconnect(client)

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.clients import jsonc
-from byok.clients.document import EDITORS, put_all, take_out, value_digest
+from byok.clients.document import TEXT_EDITORS, put_all, take_out, value_digest
 from byok.clients.editor import (
     Leaf,
     Setting,
@@ -121,9 +121,9 @@ def test_document_whose_settings_are_gone_stays_as_it_is() -> None:
 
 def test_document_keeps_an_object_that_others_emptied() -> None:
     base = '{"a": {"own": 1}}'
-    text = EDITORS[JSONC].drop(put_all(base, WANTED, JSONC), ("a", "own"))
+    text = TEXT_EDITORS[JSONC].drop(put_all(base, WANTED, JSONC), ("a", "own"))
     taken = take_out(text, base, written(WANTED).items(), JSONC)
-    assert EDITORS[JSONC].read(taken.text, ()) == {"a": {}}
+    assert TEXT_EDITORS[JSONC].read(taken.text, ()) == {"a": {}}
 
 
 def test_document_that_could_not_be_read_any_more_is_refused() -> None:
@@ -162,6 +162,6 @@ def test_document_value_digest_depends_on_the_value_alone() -> None:
 
 def test_document_keeps_what_somebody_added_beside() -> None:
     text = put_all(OPENCODE_FULL, WANTED, JSONC)
-    text = EDITORS[JSONC].put(text, ("a", "mine"), "1")
+    text = TEXT_EDITORS[JSONC].put(text, ("a", "mine"), "1")
     taken = take_out(text, OPENCODE_FULL, written(WANTED).items(), JSONC)
-    assert EDITORS[JSONC].read(taken.text, ("a",)) == {"mine": "1"}
+    assert TEXT_EDITORS[JSONC].read(taken.text, ("a",)) == {"mine": "1"}

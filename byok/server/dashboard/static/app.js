@@ -171,7 +171,7 @@ function unfoldNav(isOpen) {
 function lookControls() {
   const theme = chosenTheme();
   const createSelect = (id, label, onChange, options) => h("label", {},
-    h("span", { class: "small quiet" }, label),
+    h("span", { class: "small quiet" }, label), " ",
     h("select", { id, on: { change: (event) => onChange(event.target.value) } }, options));
   return [
     createSelect("theme", t("theme"), setTheme, ["auto", "light", "dark"].map((name) =>

@@ -32,7 +32,7 @@ export function createRefresher(load, signal) {
     await attempt(errorSlot, signal, async () => { await work(); replace(errorSlot); });
   });
   const reload = (background) => runInOrder(() => load({ signal, background }));
-  const refreshButton = button(t("refresh"), "little", () => { reload(false); });
+  const refreshButton = button(t("refresh"), "", () => { reload(false); });
   followRequests(() => reload(true), signal);
   return { refreshButton, reload, runInOrder, errorSlot };
 }

@@ -129,7 +129,8 @@ function emptySection(answer) {
 // Return the section for problems of some weights; with several, each card shows its own weight.
 function groupSection(weights, groups, expanded, show) {
   if (!groups.length) return null;
-  const [weight, isMixed] = weights;
+  const [weight] = weights;
+  const isMixed = weights.length > 1;
   const tone = WEIGHT_TONES[weight];
   const cards = expanded.has(weight) ? groups : groups.slice(0, FIRST_CARDS);
   const hiddenCount = groups.length - cards.length;
