@@ -343,6 +343,27 @@ async def test_a_new_upstream_that_does_not_answer_leads_to_its_address(
     await expect(control(page, "upstreams.work.base_url")).to_be_focused()
 
 
+async def test_who_leaves_while_upstreams_are_looked_at_gets_no_error(
+    page: Page, watch: Watch
+) -> None:
+    await open_panel(page, "settings")
+    asked, left = asyncio.Event(), asyncio.Event()
+
+    async def hold(route: Route) -> None:
+        asked.set()
+        await left.wait()
+        await route.abort()  # the page has given it up itself by then
+
+    await page.route("**/ui/api/upstreams", hold)
+    test = page.locator("[data-upstream=fake]").get_by_role("button", name="Test")
+    await test.click()  # its end makes the page look at all upstreams
+    await asyncio.wait_for(asked.wait(), PATIENCE)
+    await open_panel(page, "index")
+    left.set()
+    await page.evaluate("new Promise(requestAnimationFrame)")
+    watch.check()
+
+
 async def test_an_upstream_that_fails_is_seen_where_it_stands(
     page: Page, fake: FakeUpstream, watch: Watch
 ) -> None:

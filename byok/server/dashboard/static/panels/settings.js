@@ -64,7 +64,7 @@ class SettingsView {
       this.upstreamStates = states;
       this.showStates();
     }, this.errorSlot, signal);
-    addEventListener("byok-upstreams", () => this.loadStates({ background: true }), { signal });
+    addEventListener("byok-upstreams", () => this.updateStates(), { signal });
     this.capture = captureSection(signal);
     this.shownRemovals = ""; // `draft.removals` when the upstreams were rendered last
     this.finder = searchField(t("settings.find"), () => this.filter(),
@@ -183,8 +183,11 @@ class SettingsView {
     const { signal } = this;
     this.models = attempt(this.errorSlot, signal, async () =>
       offerModels(await call("catalog", {}, { signal, background: true })));
-    await Promise.all([this.keys.load(), this.models,
-      attempt(this.errorSlot, signal, () => this.loadStates({ background: true }))]);
+    await Promise.all([this.keys.load(), this.models, this.updateStates()]);
+  }
+
+  updateStates() {
+    return attempt(this.errorSlot, this.signal, () => this.loadStates({ background: true }));
   }
 
   // Offer models for a setting, unless the user has moved the focus meanwhile.
