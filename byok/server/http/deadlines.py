@@ -36,7 +36,9 @@ class Timing(Struct, frozen=True):
     beat: float = 20.0  # silence before a heartbeat
     head_after: float = 5.0  # silence before the head of a stream
     late_head_after: float = 45.0  # the same if a failure must become a status
-    grace: float = 10.0  # how long streams may go on after SIGTERM
+    # How long streams may go on after SIGTERM. cli/control.py, cli/demo.py and service
+    # managers (clients/service/) wait longer than that before they kill byok.
+    grace: float = 10.0
     drain: float = 600.0  # how long streams may go on beside a successor
     settle: float = 5.0  # for requests that no model answers, before the index closes
     first_request: float = 1.0  # on a connection that was opened just before a handover
