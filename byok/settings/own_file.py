@@ -15,7 +15,7 @@ from byok.clients.settings_file import (
 )
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import Paths, check_file, make_private, write_private
-from byok.settings.loading import LARGEST, WRITABLE_BY_OTHERS
+from byok.settings.loading import LARGEST, WRITABLE_BY_OTHERS, decode_settings
 
 _BACKUPS = "settings_backups"
 _BACKUP = re.compile(r"config-\d{8}T\d{6}Z\.toml")
@@ -57,8 +57,10 @@ def write_own_settings(
     Only the owner may read the file from then on. The last 50 backups are kept.
 
     Raises:
-        ConfigError: it has changed since it was read, or cannot be written.
+        ConfigError: it has changed since it was read, or cannot be written, or byok
+            could not read the content again.
     """
+    decode_settings(content, file.path)
     backup = None
     if file.raw is None:
         make_private(file.path.parent)

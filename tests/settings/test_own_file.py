@@ -8,6 +8,7 @@ import pytest
 
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import Paths, find_paths
+from byok.settings import load_settings
 from byok.settings.own_file import read_own_settings, write_own_settings
 
 OLD, NEW = b"# old\n", b"# old\n[server]\nport = 1\n"
@@ -70,6 +71,18 @@ def test_an_editor_may_take_the_new_file_away_at_once(
     assert write_own_settings(paths, file, NEW) is not None
     if os.name == "posix":
         assert modes == [0o600]
+
+
+def test_what_byok_could_not_read_again_is_not_written(
+    paths: Paths, tmp_path: Path
+) -> None:
+    put(paths)
+    file = read_own_settings(paths.config, tmp_path)
+    for content in (b"#" * 70_000, b"port ="):
+        with pytest.raises(ConfigError):
+            write_own_settings(paths, file, content)
+    assert paths.config.read_bytes() == OLD
+    assert load_settings(paths.config).server.port
 
 
 @pytest.mark.skipif(os.name != "posix", reason="Windows has no such mode")
