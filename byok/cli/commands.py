@@ -178,7 +178,7 @@ ROWS = {
 # Commands that people know from other programs, and byok's own for them.
 _KNOWN_ELSEWHERE = {
     "add": "index add FOLDER",
-    "edit": "config path",
+    "edit": "config edit",
     "login": "keys set NAME",
     "logs": "log -f",
     "open": "dashboard",
@@ -187,7 +187,6 @@ _KNOWN_ELSEWHERE = {
     "start": "serve",
     "ui": "dashboard",
     "update": "upgrade",
-    "config edit": "config path",
     "config get": "config show",
     "config list": "config show",
     "index list": "index status",

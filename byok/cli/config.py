@@ -92,6 +92,7 @@ def show(
 
 
 @commands.command("set", hidden=True)
+@commands.command("edit", hidden=True)
 def refuse_to_set(
     words: Annotated[list[str] | None, typer.Argument(hidden=True)] = None,
 ) -> None:

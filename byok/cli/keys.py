@@ -321,5 +321,11 @@ def _open_store(
         return KeyringStore()
     if store is KeyStore.KEY_FILE:
         vault.create_key_file()
+    elif file := vault.own_key_file:
+        tell(f"The encrypted file is opened by {file}, not by a passphrase.")
+        tell(
+            f"  For a passphrase, remove {paths.vault} and that file first, and then "
+            "store all keys again."
+        )
     vault.open()
     return vault

@@ -60,7 +60,8 @@ def read_settings_file(
     if not target.parent.is_dir():
         raise ConfigError(
             f"{target.parent} does not exist.",
-            hint="Start the program once, so that it makes its folder.",
+            hint="Start the program once, so that it makes its folder, or make it "
+            f"yourself: mkdir -p {shell_word(target.parent)}.",
         )
     try:
         raw = _read(target, largest)

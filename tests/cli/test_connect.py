@@ -4,6 +4,7 @@ import json
 import os
 import shlex
 import socket
+import sys
 from pathlib import Path
 
 import pytest
@@ -130,6 +131,8 @@ def test_what_cannot_be_written_is_told_with_the_other_ways(
     assert done.code == 78
     told = done.err.replace("\n", " ")
     assert "--file PATH" in told and "without --write" in told
+    if sys.platform == "linux":
+        assert f"mkdir -p '{home / 'settings' / 'Code' / 'User'}'" in told
 
 
 posix = pytest.mark.skipif(os.name != "posix", reason="there are other users on POSIX")

@@ -101,6 +101,19 @@ def test_a_machine_without_a_keyring_needs_no_passphrase_with_a_key_file(
     assert vault.get("openai@https://api.openai.com") == KEY
 
 
+def test_a_vault_that_has_a_key_file_says_so_instead_of_taking_a_passphrase(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(vault_module, "_N", 2**8)
+    words = ("keys", "set", "openai", "--store")
+    assert cli(*words, "key-file", stdin=f"{KEY}\n").err == ""
+    stored = cli(*words, "vault", stdin=f"{KEY}\n")
+    assert stored.code == 0
+    assert str(find_paths().vault_key) in stored.err
+    monkeypatch.setenv("BYOK_VAULT_PASSPHRASE", "correct horse")
+    assert cli("keys", "set", "openai", "--store", "vault", stdin=f"{KEY}\n").code == 78
+
+
 @pytest.mark.usefixtures("vault")
 def test_a_key_file_never_replaces_the_passphrase_of_a_vault(
     cli: Cli, monkeypatch: pytest.MonkeyPatch

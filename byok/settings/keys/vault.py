@@ -28,6 +28,7 @@ from byok.core.platform.paths import (
     write_private,
 )
 
+_PASSPHRASE, _KEY_FILE = "BYOK_VAULT_PASSPHRASE", "BYOK_VAULT_KEY_FILE"
 _N, _R, _P = 2**17, 8, 1
 _SALT, _NONCE, _KEY = 16, 12, 32  # bytes
 
@@ -89,6 +90,13 @@ class Vault:
             return False
         self._read()
         return True
+
+    @property
+    def own_key_file(self) -> Path | None:
+        """The file of byok's own that opens the vault, if one does."""
+        is_named = any(map(self._environ.get, (_PASSPHRASE, _KEY_FILE)))
+        own = self._key_file
+        return own if own and not is_named and os.path.lexists(own) else None
 
     def create_key_file(self) -> None:
         """Create byok's own key file, which opens the vault without a passphrase.
@@ -161,12 +169,12 @@ class Vault:
         return self._derived[2]
 
     def _passphrase(self) -> str:
-        if phrase := self._environ.get("BYOK_VAULT_PASSPHRASE", ""):
+        if phrase := self._environ.get(_PASSPHRASE, ""):
             return phrase
-        if name := self._environ.get("BYOK_VAULT_KEY_FILE", ""):
-            return _read_key_file(Path(name), "BYOK_VAULT_KEY_FILE")
-        if self._key_file is not None and os.path.lexists(self._key_file):
-            return _read_key_file(self._key_file, str(self._key_file))
+        if name := self._environ.get(_KEY_FILE, ""):
+            return _read_key_file(Path(name), _KEY_FILE)
+        if file := self.own_key_file:
+            return _read_key_file(file, str(file))
         if self._ask is not None and not self._typed:
             self._typed = self._ask()
         if self._typed:
