@@ -36,6 +36,7 @@ from byok.core.platform.paths import Paths
 from byok.core.urls import host_of
 
 _OBJECT = "augment.advanced"
+_BEARER = "Bearer "  # before a token in a header
 _CODEX_WINDOW = "model_context_window"  # Codex applies it to every model
 _MAX_SLOW_BYTES = 250_000  # of TOML and YAML, whose editors take seconds for more
 
@@ -79,7 +80,8 @@ def settings_for(
 ) -> tuple[Setting, ...]:
     """Return the settings that a client needs; `text` is its current file.
 
-    With `mcp` they make byok one of its MCP servers, else the source of its answers.
+    With `mcp` they make byok one of its MCP servers, else the source of its answers;
+    () if byok knows none for that.
 
     Raises:
         ValueError: the text cannot be read.
@@ -95,8 +97,10 @@ def settings_for(
             return tuple(_flatten(_aider(daemon)))
         case ClientKind.CONTINUE:
             return _continue(daemon, text)
-        case _:
+        case _ if client.is_editor:
             return _vscode(daemon, text)
+        case _:
+            return ()
 
 
 def _flatten(table: Json, *path: str) -> Iterator[Setting]:
@@ -214,7 +218,7 @@ def _mcp_server(
     If a client can read a file or run a command, it gets no copy of the token, which
     could go stale.
     """
-    copy = {"Authorization": f"Bearer {daemon.token}"}
+    copy = {"Authorization": f"{_BEARER}{daemon.token}"}
     url: Json = {"url": f"{daemon.url}/mcp"}
     match client:
         case ClientKind.CODEX:  # developers.openai.com/codex/mcp
@@ -238,8 +242,10 @@ def _mcp_server(
             return {"mcpServers": {"byok": {"type": "http", **url, **header}}}
         case ClientKind.CURSOR:
             return {"mcpServers": {"byok": {**url, "headers": copy}}}
-        case _:
+        case _ if client.is_editor:
             return {"servers": {"byok": {"type": "http", **url, "headers": copy}}}
+        case _:
+            return {}
 
 
 class ConnectionState(StrEnum):
@@ -260,7 +266,7 @@ class Pointer(NamedTuple):
     @property
     def is_right(self) -> bool:
         """Whether the text leads to byok; every spelling of its address does."""
-        if self.found.removeprefix("Bearer ").strip() == self.wanted:
+        if self.found.removeprefix(_BEARER).strip() == self.wanted:
             return True
         return "://" in self.wanted and place_of(self.found) == place_of(self.wanted)
 
@@ -275,7 +281,12 @@ def place_of(url: str) -> str:
 
 
 def read_pointers(
-    client: ClientKind, text: str, daemon: DaemonAddress
+    client: ClientKind,
+    text: str,
+    daemon: DaemonAddress,
+    *,
+    windows: bool = False,
+    mcp: bool = False,
 ) -> list[Pointer]:
     """Return the texts that a client's file has in place of byok's address and token.
 
@@ -283,16 +294,17 @@ def read_pointers(
         ValueError: the text cannot be read.
     """
     editor, pointers = TEXT_EDITORS[client.text_format], list[Pointer]()
-    for path, needed in settings_for(client, daemon, text):
+    for path, needed in settings_for(client, daemon, text, windows=windows, mcp=mcp):
         current = editor.read(text, path)
         pairs = [(needed, current)]
         if isinstance(needed, dict) and isinstance(current, dict):
             pairs = [(value, current.get(name)) for name, value in needed.items()]
         pointers += [
-            Pointer(expected, actual)
+            Pointer(expected.removeprefix(_BEARER), actual)
             for expected, actual in pairs
             if isinstance(expected, str) and isinstance(actual, str)
-            if expected == daemon.token or expected.startswith(daemon.url)
+            if expected.removeprefix(_BEARER) == daemon.token
+            or expected.startswith(daemon.url)
         ]
     return pointers
 
@@ -427,6 +439,30 @@ class FileConnector(Struct, frozen=True):
         if pointers or was_connected:
             return ConnectionState.OLD
         return ConnectionState.OFF
+
+    def find_old_tokens(
+        self, client: ClientKind, daemon: DaemonAddress
+    ) -> Iterator[tuple[Path, bool]]:
+        """Yield the files that byok wrote and that have another token than the daemon.
+
+        The second value is whether it is that of an MCP server.
+
+        Raises:
+            ConfigError: as in `plan_connect`.
+        """
+        for path in self.backups.list_paths(client):
+            file = self._read(client, path)
+            for mcp in (False, True):
+                try:
+                    text = decode_text(file.raw or b"").text
+                    pointers = read_pointers(
+                        client, text, daemon, windows=self.windows, mcp=mcp
+                    )
+                except ValueError as error:
+                    raise _unusable_file(file, error) from None
+                tokens = [p for p in pointers if p.wanted == daemon.token]
+                if not all(token.is_right for token in tokens):
+                    yield path, mcp
 
     def carry_out(self, change: FileChange) -> None:
         """Make a change; the backup is saved before the file is touched.

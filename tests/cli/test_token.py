@@ -1,11 +1,13 @@
 """byok token."""
 
 import re
+from pathlib import Path
 
 import pytest
 
 from byok.core.platform.paths import find_paths
 from tests.fakes.commands import Cli
+from tests.fakes.daemon import daemon_thread
 
 pytestmark = pytest.mark.usefixtures("unused_port")
 
@@ -36,3 +38,24 @@ def test_the_metrics_have_a_token_of_their_own(cli: Cli) -> None:
     assert rotated.out == cli("token", "--metrics").out != metrics
     assert "Prometheus" in rotated.err
     assert cli("token").out == client
+
+
+def test_rotating_names_the_commands_that_renew_what_byok_wrote(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("USERPROFILE", str(tmp_path))
+    files = {"cursor": tmp_path / "cursor.json", "codex": tmp_path / "codex.toml"}
+    with daemon_thread():
+        for client, file in files.items():
+            words = ("connect", client, "--mcp", "--write", "--file", file)
+            assert cli(*words, "--yes").code == 0
+        old = cli("token").out.strip()
+        rotated = cli("token", "rotate")
+        assert rotated.code == 0
+        for client, file in files.items():
+            command = f"connect {client} --mcp --write --file {file}"
+            assert f"byok {command}" in rotated.err
+            assert old in file.read_text()
+            assert cli(*command.split(), "--yes").code == 0
+            assert rotated.out.strip() in file.read_text()

@@ -502,6 +502,19 @@ def test_claude_code_is_told_the_header_by_a_command(tmp_path: Path) -> None:
     assert json.loads(ran.stdout) == HEADERS["headers"]
 
 
+@pytest.mark.parametrize("client", [kind for kind in ClientKind if not kind.is_editor])
+def test_no_client_gets_the_settings_of_another(client: ClientKind) -> None:
+    editor = {
+        mcp: {
+            setting.path for setting in settings_for(ClientKind.VSCODE, DAEMON, mcp=mcp)
+        }
+        for mcp in (False, True)
+    }
+    for mcp, paths in editor.items():
+        own = settings_for(client, DAEMON, mcp=mcp)
+        assert paths.isdisjoint(setting.path for setting in own)
+
+
 def test_of_two_connects_at_the_same_moment_one_counts(desk: Desk) -> None:
     raw = b'model = "o3"\n'
     desk.lay(raw)

@@ -16,6 +16,7 @@ from byok.cli.checks.base import (
     CannotCheck,
     CheckContext,
     CheckResult,
+    CheckState,
     doubtful,
     good,
     in_background,
@@ -38,6 +39,7 @@ from byok.clients.locations import (
     ClientMachine,
     RunPlace,
     find_location,
+    find_mcp_location,
 )
 from byok.core.daemon.token import read_token
 from byok.core.errors import ConfigError
@@ -58,6 +60,7 @@ _APT = "sudo snap remove ripgrep; sudo apt install ripgrep"
 _RIPGREP = "Install ripgrep, such as: apt install ripgrep, or brew install ripgrep"
 _RIPGREP_SECONDS = 5.0
 _MAX_PROFILES = 20
+_IS_WINDOWS = sys.platform == "win32"
 VARIABLE = "AUGMENT_API_URL"
 _TOKEN_VARIABLE = "AUGMENT_API_TOKEN"  # noqa: S105 - a name
 _NO_PORT = "server.port is 0: any free port is taken at the start"
@@ -231,18 +234,22 @@ def _try_ripgrep(program: str) -> str:
 
 
 class ClientFile(NamedTuple):
-    """A settings file; `is_usual` if `byok connect` writes to it by default."""
+    """A settings file; `is_usual` if `byok connect` writes to it by default.
+
+    An `mcp` file has the client's MCP servers and nothing else of byok.
+    """
 
     client: ClientKind
     path: Path
     is_usual: bool = True
+    mcp: bool = False
 
 
 def client_files(home: Path, environ: Mapping[str, str]) -> list[ClientFile]:
     """Return the settings files of this user's clients that exist.
 
     An editor may have three kinds: the user's, those of profiles, and one for windows
-    that are connected from other machines.
+    that are connected from other machines. MCP servers may have files of their own.
     """
     here = ClientMachine(sys.platform, environ, home)
     away = replace(here, place=RunPlace.SSH)
@@ -257,11 +264,17 @@ def client_files(home: Path, environ: Mapping[str, str]) -> list[ClientFile]:
         files += [ClientFile(client, path, is_usual=False) for path in others]
     for client in (kind for kind in WRITABLE if kind not in EDITORS):
         files.append(ClientFile(client, find_location(client, here).path))
+    known = {file.path for file in files}
+    for client in (kind for kind in ClientKind if kind.facts.has_mcp):
+        usual = find_mcp_location(client, here).path
+        profiles = sorted((usual.parent / "profiles").glob("*/mcp.json"))
+        for path in {usual, *profiles[:_MAX_PROFILES]} - known:
+            files.append(ClientFile(client, path, path == usual, mcp=True))
     return [file for file in files if file.path.is_file()]
 
 
-def read_file(file: ClientFile, daemon: DaemonAddress) -> list[Pointer]:
-    """Return the addresses and tokens in a settings file.
+def read_text(file: ClientFile) -> str:
+    """Return the text of a settings file.
 
     Raises:
         ValueError: it is too large, or not in its client's format.
@@ -272,7 +285,7 @@ def read_file(file: ClientFile, daemon: DaemonAddress) -> list[Pointer]:
         raw = reader.read(max_bytes + 1)
     if len(raw) > max_bytes:
         raise ValueError(f"it is larger than {max_bytes:,} bytes")
-    return read_pointers(file.client, decode_text(raw).text, daemon)
+    return decode_text(raw).text
 
 
 @once
@@ -293,17 +306,31 @@ async def check_client(context: CheckContext, about: str) -> CheckResult:
         address = Pointer(daemon.url, context.environ[VARIABLE])
         pointers = [address, Pointer(daemon.token, token)]
         return _judge_pointers(context, pointers, daemon, 'eval "$(byok connect cli)"')
-    file_option = "" if file.is_usual else f" --file {shell_word(file.path)}"
-    cure = f"byok connect {file.client} --write{file_option}"
     try:
-        pointers = await in_background(lambda: read_file(file, daemon))
+        text = await in_background(lambda: read_text(file))
+        found = {
+            mcp: read_pointers(file.client, text, daemon, windows=_IS_WINDOWS, mcp=mcp)
+            for mcp in (False, True)
+        }
     except ValueError as error:
         return doubtful(f"it cannot be read: {error}", "Correct it in its program")
-    # aider has one address for all providers; another address is no mistake there.
-    has_one_address = file.client is ClientKind.AIDER
-    if not pointers or (has_one_address and not is_loopback(pointers[0].found)):
-        return skip("it does not point its client at byok", cure)
-    return _judge_pointers(context, pointers, daemon, cure)
+    results = [
+        _judge_pointers(context, pointers, daemon, _cure(file, mcp=mcp))
+        for mcp, pointers in found.items()
+        # aider has one address for all providers; another one is no mistake there.
+        if pointers
+        and (file.client is not ClientKind.AIDER or is_loopback(pointers[0].found))
+    ]
+    if not results:
+        finding = "it does not point its client at byok"
+        return skip(finding, _cure(file, mcp=file.mcp))
+    return next((r for r in results if r.state is not CheckState.OK), results[0])
+
+
+def _cure(file: ClientFile, *, mcp: bool) -> str:
+    file_option = "" if file.is_usual else f" --file {shell_word(file.path)}"
+    mcp_option = " --mcp" if mcp else ""
+    return f"byok connect {file.client}{mcp_option} --write{file_option}"
 
 
 def _judge_pointers(

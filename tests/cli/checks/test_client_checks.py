@@ -19,7 +19,7 @@ from byok.cli.checks.setup_checks import (
     check_client,
     client_files,
     clients,
-    read_file,
+    read_text,
 )
 from byok.clients.connection import (
     DaemonAddress,
@@ -109,7 +109,8 @@ async def test_a_client_with_one_address_may_use_it_for_others(tmp_path: Path) -
 def read_editor(folder: Path, content: bytes) -> list[Pointer]:
     file = folder / "settings.json"
     file.write_bytes(content)
-    return read_file(ClientFile(ClientKind.VSCODE, file), BYOK)
+    text = read_text(ClientFile(ClientKind.VSCODE, file))
+    return read_pointers(ClientKind.VSCODE, text, BYOK)
 
 
 @pytest.mark.parametrize(
@@ -156,6 +157,32 @@ def test_what_connect_writes_is_read(client: ClientKind) -> None:
     assert len(found) == 1 + has_token
 
 
+@pytest.mark.parametrize(
+    ("client", "file"),
+    [
+        ("vscode", ".config/Code/User/mcp.json"),
+        ("cursor", ".cursor/mcp.json"),
+        ("codex", ".codex/config.toml"),
+    ],
+)
+async def test_code_search_with_an_old_token_is_found(
+    tmp_path: Path, client: str, file: str
+) -> None:
+    write_settings("[server]", "port = 9123")
+    kind, path = ClientKind(client), tmp_path / file
+    path.parent.mkdir(parents=True)
+    results = []
+    for token in (read_token(find_paths().token), "another-token-0123456789"):
+        byok = BYOK._replace(url=OWN, token=token)
+        entry = settings_for(kind, byok, mcp=True)
+        path.write_text(put_all("", entry, kind.text_format))
+        async with surroundings(Machine(home=tmp_path), {}) as around:
+            [name] = await clients(around)
+            results.append(await check_client(around, name))
+    assert [one.state for one in results] == [CheckState.OK, CheckState.FAILURE]
+    assert results[1].cure == f"byok connect {client} --mcp --write"
+
+
 def test_files_of_all_clients_are_found(tmp_path: Path) -> None:
     settings = tmp_path / "elsewhere"
     environ = {"XDG_CONFIG_HOME": str(settings)}
@@ -166,6 +193,8 @@ def test_files_of_all_clients_are_found(tmp_path: Path) -> None:
         tmp_path / ".vscode-server" / "data" / "Machine" / "settings.json",
         tmp_path / ".codex" / "config.toml",
         tmp_path / ".aider.conf.yml",
+        settings / "Code" / "User" / "mcp.json",
+        tmp_path / ".claude.json",
     ]
     for name in names:
         name.parent.mkdir(parents=True, exist_ok=True)
