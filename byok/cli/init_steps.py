@@ -71,8 +71,8 @@ from byok.dialects.presets import (
     find_preset,
 )
 from byok.features.journal.entry import JournalEntry
-from byok.features.journal.reading import LogFilter, StoredEntry, highest_number
-from byok.features.journal.settings import JournalSettings
+from byok.features.journal.requests import LogFilter, StoredEntry, highest_number
+from byok.features.settings import JournalSettings
 from byok.settings import Settings, check_settings, upstream_named
 from byok.settings.keys import KeyLadder, clean_key, fingerprint
 from byok.settings.keys.keyring_store import KeyringStore

@@ -29,7 +29,7 @@ from byok.core.platform.paths import find_paths
 from byok.features.cost import write_cost, write_dollars
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.reader import left_out
-from byok.features.journal.reading import (
+from byok.features.journal.requests import (
     LogFilter,
     StoredEntry,
     entries_since,

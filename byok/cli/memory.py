@@ -99,7 +99,7 @@ def _ask(body: dict[str, Any]) -> Json:
 
     from byok.cli.command_context import load
     from byok.features.memory.keeper import MemoryKeeper
-    from byok.features.memory.settings import MemorySettings
+    from byok.features.settings import MemorySettings
 
     settings, paths = load()
     keeper = MemoryKeeper(paths.memory, Redactor(), time)
@@ -113,7 +113,7 @@ def _say_size(answer: Json) -> None:
     if not answer["turns"]:
         say("Nothing is kept.")
         return
-    from byok.features.memory.store import day_of
+    from byok.features.memory.turns import day_of
 
     conversations = count_noun(answer["conversations"], "conversation")
     turns = count_noun(answer["turns"], "turn")
@@ -123,7 +123,7 @@ def _say_size(answer: Json) -> None:
 
 
 def _row(conversation: Json) -> tuple[str, ...]:
-    from byok.features.memory.store import day_of
+    from byok.features.memory.turns import day_of
 
     question = " ".join(conversation["question"].split())
     if len(question) > _MAX_QUESTION_CHARS:

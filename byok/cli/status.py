@@ -19,7 +19,7 @@ from byok.core.language import translate
 from byok.core.platform.paths import Paths, find_paths
 from byok.core.routing import Service
 from byok.features import ROWS
-from byok.features.journal.reading import StoredEntry, last_entries
+from byok.features.journal.requests import StoredEntry, last_entries
 
 _MAX_REQUESTS = 5
 

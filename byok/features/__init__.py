@@ -16,10 +16,10 @@ if TYPE_CHECKING:
 
 
 class FeatureRow(Struct, frozen=True):
-    """A feature: its name, and its parts as `module:class` in its folder.
+    """A feature: its name, and its parts as `module:class` below this package.
 
     Attributes:
-        name: of the feature, of its folder, and of its section in the settings.
+        name: of the feature, and of its section in the settings.
         settings: the class of the section.
         running: the class of the part that runs in the daemon.
         label: begins its lines in `byok status`; "" for the name.
@@ -49,33 +49,38 @@ class FeatureRow(Struct, frozen=True):
         return feature
 
     def _load(self, path: str) -> Any:
-        return resolve_name(f"{__name__}.{self.name}.{path}")
+        return resolve_name(f"{__name__}.{path}")
 
 
 ROWS: list[FeatureRow] = [
-    FeatureRow("loops", "settings:LoopSettings", "guard:LoopGuard"),
-    FeatureRow("caps", "settings:CapSettings", "feature:CapKeeper", "cap"),
+    FeatureRow("loops", "settings:LoopSettings", "loops.guard:LoopGuard"),
+    FeatureRow("caps", "settings:CapSettings", "caps:CapKeeper", "cap"),
     FeatureRow(
         "journal",
         "settings:JournalSettings",
-        "writer:JournalKeeper",
+        "journal.writer:JournalKeeper",
         page_group="daemon",
     ),
     FeatureRow(
-        "metrics", "settings:MetricsSettings", "feature:Metrics", page_group="daemon"
+        "metrics",
+        "settings:MetricsSettings",
+        "metrics.feature:Metrics",
+        page_group="daemon",
     ),
-    FeatureRow("otel", "settings:OtelSettings", "spans:Spans", page_group=None),
+    FeatureRow(
+        "otel", "otel.settings:OtelSettings", "otel.spans:Spans", page_group=None
+    ),
     FeatureRow(
         "capture",
-        running="recorder:CaptureRecorder",
+        running="capture.recorder:CaptureRecorder",
         answers="switch capturing on or off",
     ),
     FeatureRow(
         "memory",
         "settings:MemorySettings",
-        "feature:ConversationMemory",
+        "memory.feature:ConversationMemory",
         answers="what is remembered of conversations, and forget it",
     ),
-    FeatureRow("live", running="requests:LiveRequests"),
-    FeatureRow("web", "settings:WebSettings", "feature:WebTools", "web tools"),
+    FeatureRow("live", running="live:LiveRequests"),
+    FeatureRow("web", "web.settings:WebSettings", "web.feature:WebTools", "web tools"),
 ]

@@ -16,7 +16,7 @@ import pytest
 from byok.cli.log import show_entries
 from byok.core.platform.paths import find_paths
 from byok.features.journal.entry import JournalEntry
-from byok.features.journal.reading import StoredEntry
+from byok.features.journal.requests import StoredEntry
 from tests.fakes.commands import Cli
 from tests.fakes.journal_entries import UNKNOWN, entry, write_journal
 from tests.fakes.patience import PATIENCE

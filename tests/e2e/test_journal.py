@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from byok.features.journal.reading import last_entries
+from byok.features.journal.requests import last_entries
 from tests.fakes.daemon import running_on_file
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import rows_of

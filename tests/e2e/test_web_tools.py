@@ -8,7 +8,7 @@ import aiohttp
 import pytest
 
 from byok.core.platform.paths import find_paths
-from byok.features.journal.reading import last_entries
+from byok.features.journal.requests import last_entries
 from tests.fakes.clients import ask
 from tests.fakes.daemon import Watcher, running, settings_for
 from tests.fakes.patience import PATIENCE

@@ -10,7 +10,7 @@ import pytest_asyncio
 from playwright.async_api import Page, Route, expect
 
 from byok.core.platform.paths import find_paths
-from byok.features.loops.settings import LoopSettings
+from byok.features.settings import LoopSettings
 from tests.fakes.daemon import Editor, running_on_file, write_settings
 from tests.fakes.dashboard import text_for
 from tests.fakes.pages import (

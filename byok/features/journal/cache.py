@@ -12,8 +12,7 @@ from typing import NamedTuple
 
 from byok.dialects.model_facts import Price
 from byok.features.cost import PriceOf
-from byok.features.journal.reader import read_journal
-from byok.features.journal.rows import select_rows
+from byok.features.journal.reader import read_journal, select_rows
 
 _MILLION = 1_000_000
 _LIFETIME = 300.0  # seconds for which upstreams cache a prompt, at least

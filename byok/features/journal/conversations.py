@@ -13,9 +13,13 @@ from msgspec import Struct
 
 from byok.core.bounded import BoundedMap
 from byok.features.journal.entry import Moment
-from byok.features.journal.reader import read_journal
-from byok.features.journal.reading import highest_number
-from byok.features.journal.rows import make_row, read_number, select_rows
+from byok.features.journal.reader import (
+    make_row,
+    read_journal,
+    read_number,
+    select_rows,
+)
+from byok.features.journal.requests import highest_number
 from byok.features.journal.schema import ASKED, FAMILY, MODEL_NAME
 from byok.storage.database import identity_of
 

@@ -11,9 +11,8 @@ from typing import NamedTuple
 
 from byok.core.error_table import error_rows
 from byok.features.journal.entry import Moment
-from byok.features.journal.reader import read_journal
-from byok.features.journal.reading import HIGHEST
-from byok.features.journal.rows import read_number, select_rows
+from byok.features.journal.reader import read_journal, read_number, select_rows
+from byok.features.journal.requests import HIGHEST
 from byok.features.journal.schema import FAMILY
 from byok.storage.database import identity_of
 

@@ -21,8 +21,12 @@ from byok.core.bounded import BoundedMap
 from byok.features.cost import FREE_FAILURES
 from byok.features.journal.cache import CacheUse, read_uses
 from byok.features.journal.entry import cut_text
-from byok.features.journal.reader import read_journal
-from byok.features.journal.rows import make_row, read_number, select_rows
+from byok.features.journal.reader import (
+    make_row,
+    read_journal,
+    read_number,
+    select_rows,
+)
 from byok.features.journal.schema import FAMILY, MODEL_NAME
 from byok.storage.database import identity_of
 

@@ -19,10 +19,9 @@ from byok.core.record import RequestRecord
 from byok.features.base import Feature, Number, Site, Supplies
 from byok.features.cost import PriceOf, no_price
 from byok.features.journal.entry import JournalEntry, hide_secrets, make_entry
-from byok.features.journal.reader import read_whole
-from byok.features.journal.rows import whole_row
+from byok.features.journal.reader import WHOLE_ROW, read_whole
 from byok.features.journal.schema import JOURNAL
-from byok.features.journal.settings import JournalSettings
+from byok.features.settings import JournalSettings
 from byok.features.status import StatusLine
 from byok.storage.database import HelpDatabase, expired_before, read_pragma, transaction
 from byok.storage.worker import Worker
@@ -97,7 +96,7 @@ def check_rows(db: sqlite3.Connection) -> None:
     Raises:
         sqlite3.DatabaseError: at least one is damaged.
     """
-    damaged = f"({whole_row()}) IS NOT TRUE"
+    damaged = f"({WHOLE_ROW}) IS NOT TRUE"
     query = f"SELECT count(*) FROM request NOT INDEXED WHERE {damaged}"  # noqa: S608 - our own words
     (count,) = db.execute(query).fetchone()
     if count:

@@ -15,8 +15,8 @@ from byok.core.chat import (
     is_said_by_user,
 )
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
-from byok.features.loops.settings import LoopSettings
 from byok.features.loops.watch import AnsweredCall, Loop, LoopWatch
+from byok.features.settings import LoopSettings
 
 
 class LoopGuard(Feature):

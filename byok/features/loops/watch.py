@@ -23,7 +23,7 @@ import orjson
 from msgspec import Struct
 
 from byok.core.escapes import escape
-from byok.features.loops.settings import LoopSettings
+from byok.features.settings import LoopSettings
 
 _MAX_NAME_CHARS, _MAX_ARGUMENT_CHARS, _MAX_ERROR_CHARS = 60, 120, 160
 _RECENT_CALLS = 40  # in which equal failures are counted across progress

@@ -13,7 +13,7 @@ from byok.core.chat import Json
 from byok.core.code_query import RetrievalRequest
 from byok.core.record import RequestRecord
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
-from byok.features.memory.settings import MemorySettings
+from byok.features.settings import MemorySettings
 from byok.features.status import StatusLine
 
 if TYPE_CHECKING:
@@ -96,7 +96,7 @@ class ConversationMemory(Feature):
                 return None
             text = "off; what was kept before is still there: byok memory forget --all"
             return (StatusLine(text, "memory.left"),)
-        from byok.features.memory.store import day_of
+        from byok.features.memory.turns import day_of
 
         size = await asyncio.wrap_future(keeper.run(keeper.measure))
         return (_describe(size.conversations, day_of(size.since)),)

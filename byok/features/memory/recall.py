@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 from byok.core.code_query import RetrievalRequest
 from byok.core.escapes import escape
-from byok.features.memory.store import DAY, day_of
-from byok.features.memory.turns import KeptTurn
+from byok.features.memory.turns import DAY, KeptTurn, day_of
 from byok.search.index.parse.tokens import terms
 from byok.search.retrieval.query import TASK_WORDS, parse_query
 

@@ -6,6 +6,7 @@ long conversation costs no more than a short one.
 
 import re
 from collections.abc import Callable, Iterator, Sequence
+from datetime import datetime
 from typing import NamedTuple
 
 import orjson
@@ -14,6 +15,8 @@ from byok.core.chat import ToolCall
 from byok.core.events import StreamEvent, TextDelta
 from byok.search.retrieval.masking import mask_lines
 
+DAY = 86_400
+_LAST_DAY = 253_402_128_000  # in the year 9999 in every time zone
 LONGEST_QUESTION, LONGEST_ANSWER = 4000, 8000
 _MAX_NAME_CHARS = 100
 _MAX_PATH_CHARS = 300
@@ -22,6 +25,15 @@ _SPARE = 20_000  # characters after the limit, so that a key is masked as a whol
 _MAX_ARGUMENT_CHARS = 100_000
 _KEY_CHARS = "".join(map(chr, range(33, 127)))  # letters, digits and signs
 _FILE_ARGUMENT = re.compile(r"\w*(?:path|file|file_?name)s?", re.IGNORECASE)
+
+
+def day_of(moment: float) -> str:
+    """Return the day of a moment in this machine's time zone, in ISO 8601.
+
+    Any moment is accepted, as a clock may have been wrong.
+    """
+    seconds = min(max(DAY, moment), _LAST_DAY)
+    return datetime.fromtimestamp(seconds).date().isoformat()
 
 
 class Turn(NamedTuple):

@@ -10,7 +10,7 @@ from byok.core.errors import ByokError
 from byok.core.record import RequestRecord
 from byok.features.base import Feature, Number, OwnPage, Site, Supplies
 from byok.features.metrics.counts import LAG_SECONDS, Histogram, RequestMetrics
-from byok.features.metrics.settings import MetricsSettings
+from byok.features.settings import MetricsSettings
 
 if TYPE_CHECKING:
     from byok.core.code_query import IndexStatus

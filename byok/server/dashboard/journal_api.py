@@ -38,17 +38,24 @@ from byok.features.journal.conversations import (
     latest_conversations,
     sum_requests,
 )
+from byok.features.journal.problems import (
+    BARS,
+    Ending,
+    ErrorGroup,
+    by_weight,
+    find_mended,
+    find_needs,
+    weigh_errors,
+)
 from byok.features.journal.reader import left_out
-from byok.features.journal.reading import (
+from byok.features.journal.recent import RecentRequests
+from byok.features.journal.requests import (
     LARGEST,
     LogFilter,
     StoredEntry,
     entries_before,
-    find_mended,
     largest_entries,
 )
-from byok.features.journal.recent import RecentRequests
-from byok.features.journal.settings import JournalSettings
 from byok.features.journal.usage import (
     SPLITS,
     Bucket,
@@ -62,15 +69,8 @@ from byok.features.journal.usage import (
     month_begin,
     top_usage,
 )
-from byok.features.journal.weights import (
-    BARS,
-    Ending,
-    ErrorGroup,
-    by_weight,
-    find_needs,
-    weigh_errors,
-)
 from byok.features.running import Features
+from byok.features.settings import JournalSettings
 from byok.server.dashboard.endpoint import (
     PageHandler,
     bad_field,

@@ -8,8 +8,8 @@ features.__path__.append(str(Path(__file__).parent))
 features.ROWS.append(
     features.FeatureRow(
         "hours",
-        "settings:HourSettings",
-        "counter:HourCounter",
+        "hours.settings:HourSettings",
+        "hours.counter:HourCounter",
         answers="requests by the hour",
         command="Count the requests of each hour since byok started.",
     )

@@ -12,7 +12,7 @@ import pytest
 
 from byok.core.errors import CannotStart
 from byok.features.journal.reader import read_journal
-from byok.features.journal.reading import last_entries
+from byok.features.journal.requests import last_entries
 from byok.features.journal.schema import JOURNAL, MENDED
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import (

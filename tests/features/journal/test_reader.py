@@ -26,17 +26,16 @@ from byok.features.journal.conversations import (
     sum_requests,
 )
 from byok.features.journal.entry import MOST, JournalEntry, Moment
-from byok.features.journal.reader import left_out
-from byok.features.journal.reading import (
+from byok.features.journal.problems import find_mended, weigh_errors
+from byok.features.journal.reader import WHOLE_ROW, left_out, make_row
+from byok.features.journal.recent import RecentRequests
+from byok.features.journal.requests import (
     LogFilter,
     entries_before,
     entries_since,
-    find_mended,
     highest_number,
     last_entries,
 )
-from byok.features.journal.recent import RecentRequests
-from byok.features.journal.rows import make_row, whole_row
 from byok.features.journal.usage import (
     GROUPS,
     SeriesReader,
@@ -45,7 +44,6 @@ from byok.features.journal.usage import (
     sum_period,
     sum_usage,
 )
-from byok.features.journal.weights import weigh_errors
 from byok.features.journal.writer import check_rows, journal_file
 from byok.storage.database import open_unchanged
 from tests.fakes.journal_entries import NOW, entry, write_journal, write_version_1
@@ -346,7 +344,7 @@ def test_sql_knows_the_same_rows_as_damaged(
     with closing(sqlite3.connect(path)) as db:
         db.execute(f"UPDATE request SET {column} = ?", (value,))
         row = db.execute(f"SELECT {columns} FROM request").fetchone()
-        whole = db.execute(f"SELECT {columns} FROM request WHERE {whole_row()}")
+        whole = db.execute(f"SELECT {columns} FROM request WHERE {WHOLE_ROW}")
         if whole.fetchone():
             assert make_row(JournalEntry, row, MOST) == entry()._replace(
                 **{column: value}

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from byok.features.caps.feature import spending_of
+from byok.features.caps import spending_of
 from byok.features.journal.entry import JournalEntry
 from byok.features.journal.usage import (
     GROUPS,

@@ -6,8 +6,8 @@ from itertools import cycle, islice
 import pytest
 from pydantic import ValidationError
 
-from byok.features.loops.settings import LoopSettings
 from byok.features.loops.watch import AnsweredCall, Loop, LoopKind, LoopWatch
+from byok.features.settings import LoopSettings
 from tests.fakes.clock import check_linear
 
 LIMITS = LoopSettings()

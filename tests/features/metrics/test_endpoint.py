@@ -7,8 +7,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from byok.core.daemon.token import read_token, rotate_token
 from byok.core.platform.paths import find_paths
-from byok.features.journal.reading import last_entries
-from byok.features.metrics.settings import MetricsSettings
+from byok.features.journal.requests import last_entries
+from byok.features.settings import MetricsSettings
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.raw import RawAnswer, put, request
 from tests.fakes.upstream import FakeUpstream

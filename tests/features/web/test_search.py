@@ -9,8 +9,8 @@ import pytest
 from byok.core.errors import KeyMissing
 from byok.features.web.calls import WebFailure
 from byok.features.web.providers import MOST_RESULTS
-from byok.features.web.search import ask_provider, write_hits
 from byok.features.web.settings import WebSettings
+from byok.features.web.tools import ask_provider, write_hits
 from byok.settings.sections import NetworkSettings
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import dead_url

@@ -10,7 +10,7 @@ from byok.clients.editor import MISSING
 from byok.core.error_table import error_rows
 from byok.core.errors import BadRequest
 from byok.core.language import known_languages
-from byok.features.caps.settings import CapSettings
+from byok.features.settings import CapSettings
 from byok.server.dashboard.editable import (
     Change,
     FieldKind,

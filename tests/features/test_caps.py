@@ -14,7 +14,7 @@ from byok.core.platform.paths import find_paths
 from byok.core.record import RequestRecord
 from byok.dialects.model_facts import Price
 from byok.features.base import PASS, Asking, Verdict
-from byok.features.caps.feature import (
+from byok.features.caps import (
     Cap,
     CapKeeper,
     Ledger,
@@ -23,8 +23,8 @@ from byok.features.caps.feature import (
     day_of,
     list_caps,
 )
-from byok.features.caps.settings import CapSettings
 from byok.features.journal.usage import JournalSums, day_span
+from byok.features.settings import CapSettings
 from byok.features.status import Meter, StatusLine
 from byok.settings import Settings
 from tests.fakes.clock import Clock

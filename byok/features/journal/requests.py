@@ -1,4 +1,4 @@
-"""Queries of the journal: requests and repairs. Failures are in `weights.py`.
+"""Queries of the journal: the requests themselves, filtered or ranked.
 
 All functions raise CannotStart if the journal cannot be read.
 """
@@ -11,9 +11,8 @@ from typing import NamedTuple
 from msgspec import Struct
 
 from byok.features.journal.entry import MOST, JournalEntry
-from byok.features.journal.reader import read_journal
-from byok.features.journal.rows import make_row, read_number, select_rows
-from byok.features.journal.schema import ASKED, MENDED, MODEL_NAME
+from byok.features.journal.reader import make_row, read_journal, read_number
+from byok.features.journal.schema import ASKED
 
 _COLUMNS = ", ".join(("id", *JournalEntry._fields))
 HIGHEST = "SELECT coalesce(max(id), 0) FROM request"
@@ -25,16 +24,6 @@ LARGEST = {
     "cost": ("cost > 0", "cost"),
     "failed": ("outcome = 'failed' AND model <> ''", "started"),
 }
-_MAX_MODELS = 100
-_MAX_REPAIRED = 50
-_MODEL = f"iif(upstream <> '' AND model <> '', {MODEL_NAME}, upstream || model)"
-_ANSWERS = f"""SELECT {_MODEL}, count(*) FROM request
-    WHERE model <> '' AND started >= ? GROUP BY upstream, model"""  # noqa: S608 - our own words
-_BY_MODEL = f"""SELECT {_MODEL}, 0, count(*), total(repairs), total(dropped_calls),
-    total(notices), total(loop <> ''), total(max(0, attempts - 1))
-    FROM request WHERE {MENDED} AND started >= ?
-    GROUP BY upstream, model
-    ORDER BY total(repairs + dropped_calls + (attempts > 1)) DESC LIMIT ?"""  # noqa: S608 - our own words
 
 
 class StoredEntry(NamedTuple):
@@ -156,49 +145,3 @@ def read_rows(
         StoredEntry(number, make_row(JournalEntry, columns, MOST))
         for number, *columns in rows
     ]
-
-
-class MendedModel(NamedTuple):
-    """Byok's repairs in answers of one model, which is its full name or "" for none.
-
-    `answers` is the number of requests that asked it, `mended` of those with any of the
-    other counts. `retries` counts repeated requests, `loops` requests in a loop.
-    """
-
-    model: str
-    answers: int
-    mended: int
-    repairs: int
-    dropped_calls: int
-    notices: int
-    loops: int
-    retries: int
-
-
-class _ModelAnswers(NamedTuple):
-    name: str
-    answers: int = 0
-
-
-class Mended(NamedTuple):
-    """Byok's repairs since a time; the latest requests are first."""
-
-    requests: int  # to models, with any outcome
-    models: list[MendedModel]
-    latest: list[StoredEntry]
-
-
-def find_mended(path: Path, since: float) -> Mended:
-    """Return repairs since then, in seconds since 1970."""
-
-    def read(db: sqlite3.Connection) -> Mended:
-        answers = dict(select_rows(db, _ModelAnswers, _ANSWERS, (since,)))
-        where, order = f"{MENDED} AND started >= ?", "started DESC, id DESC"
-        rows = select_rows(db, MendedModel, _BY_MODEL, (since, _MAX_MODELS))
-        return Mended(
-            sum(answers.values()),
-            [row._replace(answers=answers.get(row.model, 0)) for row in rows],
-            read_rows(db, where, [since], order, _MAX_REPAIRED),
-        )
-
-    return read_journal(path, read, Mended(0, [], []))

@@ -13,7 +13,7 @@ from byok.core.wire.json_lines import encode_line
 from byok.dialects.model_facts import Price
 from byok.features.base import FeedEnd, FeedReader
 from byok.features.journal.entry import make_entry
-from byok.features.live.requests import (
+from byok.features.live import (
     MOST_ENDED,
     MOST_READERS,
     EndedRow,

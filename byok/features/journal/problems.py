@@ -1,4 +1,4 @@
-"""Failures in the journal by what the user should do: act, look, or nothing.
+"""Problems in the journal: failures by what the user should do, and byok's repairs.
 
 All functions raise CannotStart if the journal cannot be read.
 """
@@ -14,10 +14,9 @@ from msgspec.structs import replace
 
 from byok.core.error_table import ErrorWeight, error_rows
 from byok.features.journal.entry import Moment
-from byok.features.journal.reader import read_journal
-from byok.features.journal.reading import StoredEntry, read_rows
-from byok.features.journal.rows import read_number, select_rows
-from byok.features.journal.schema import MENDED
+from byok.features.journal.reader import read_journal, read_number, select_rows
+from byok.features.journal.requests import StoredEntry, read_rows
+from byok.features.journal.schema import MENDED, MODEL_NAME
 
 # All SQL here is byok's own text.
 BARS = 24  # of a chart of the failures over time
@@ -251,3 +250,64 @@ def _make_group(
         goes_on,
         bars or [0] * BARS,
     )
+
+
+# ---- Repairs
+
+
+_MAX_MENDED_MODELS = 100
+_MAX_REPAIRED = 50
+_MODEL = f"iif(upstream <> '' AND model <> '', {MODEL_NAME}, upstream || model)"
+_ANSWERS = f"""SELECT {_MODEL}, count(*) FROM request
+    WHERE model <> '' AND started >= ? GROUP BY upstream, model"""  # noqa: S608 - our own words
+_BY_MODEL = f"""SELECT {_MODEL}, 0, count(*), total(repairs), total(dropped_calls),
+    total(notices), total(loop <> ''), total(max(0, attempts - 1))
+    FROM request WHERE {MENDED} AND started >= ?
+    GROUP BY upstream, model
+    ORDER BY total(repairs + dropped_calls + (attempts > 1)) DESC LIMIT ?"""  # noqa: S608 - our own words
+
+
+class MendedModel(NamedTuple):
+    """Byok's repairs in answers of one model, which is its full name or "" for none.
+
+    `answers` is the number of requests that asked it, `mended` of those with any of the
+    other counts. `retries` counts repeated requests, `loops` requests in a loop.
+    """
+
+    model: str
+    answers: int
+    mended: int
+    repairs: int
+    dropped_calls: int
+    notices: int
+    loops: int
+    retries: int
+
+
+class _ModelAnswers(NamedTuple):
+    name: str
+    answers: int = 0
+
+
+class Mended(NamedTuple):
+    """Byok's repairs since a time; the latest requests are first."""
+
+    requests: int  # to models, with any outcome
+    models: list[MendedModel]
+    latest: list[StoredEntry]
+
+
+def find_mended(path: Path, since: float) -> Mended:
+    """Return repairs since then, in seconds since 1970."""
+
+    def read(db: sqlite3.Connection) -> Mended:
+        answers = dict(select_rows(db, _ModelAnswers, _ANSWERS, (since,)))
+        where, order = f"{MENDED} AND started >= ?", "started DESC, id DESC"
+        rows = select_rows(db, MendedModel, _BY_MODEL, (since, _MAX_MENDED_MODELS))
+        return Mended(
+            sum(answers.values()),
+            [row._replace(answers=answers.get(row.model, 0)) for row in rows],
+            read_rows(db, where, [since], order, _MAX_REPAIRED),
+        )
+
+    return read_journal(path, read, Mended(0, [], []))

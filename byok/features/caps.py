@@ -21,17 +21,16 @@ from byok.core.bounded import BoundedMap, SaidOnce
 from byok.core.errors import BadRequest, CannotStart
 from byok.core.record import RequestRecord
 from byok.features.base import PASS, Asking, Feature, Site, Supplies, Verdict
-from byok.features.caps.settings import CapSettings
 from byok.features.cost import PriceOf, no_price, write_cost
 from byok.features.journal.entry import JournalEntry, make_entry
-from byok.features.journal.reading import highest_number
-from byok.features.journal.settings import JournalSettings
+from byok.features.journal.requests import highest_number
 from byok.features.journal.usage import (
     JournalSums,
     day_span,
     sum_conversation,
     sum_period,
 )
+from byok.features.settings import CapSettings, JournalSettings
 from byok.features.status import Meter, StatusLine, StatusRow
 
 _log = logging.getLogger(__name__)

@@ -1,1 +1,0 @@
-"""Caps: limits on requests and spending per day and per conversation."""

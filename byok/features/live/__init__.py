@@ -1,1 +1,0 @@
-"""Requests as they pass: the open ones, and the latest that ended."""
