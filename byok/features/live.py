@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 from byok.core.chat import Json
 from byok.core.language import translate
+from byok.core.platform.installation import find_command, make_pasteable
 from byok.core.record import Head, Hop, RequestRecord
 from byok.core.redact import Redactor
 from byok.features.base import Feature, Feed, FeedEnd, FeedReader, Site, Supplies
@@ -159,7 +160,7 @@ def _facts(entry: JournalEntry, message: str, redactor: Redactor) -> dict[str, A
         for name, value in entry._asdict().items()
     }
     text = hide_secrets(message, redactor)[:_MAX_MESSAGE_CHARS]
-    return {**facts, "message": translate(text)}
+    return {**facts, "message": make_pasteable(translate(text), find_command())}
 
 
 def _counts(counter: Counter | None) -> dict[str, int | None]:

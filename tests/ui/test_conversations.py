@@ -97,7 +97,8 @@ async def test_a_conversation_is_found_and_told_as_a_timeline(page: Page) -> Non
     for part in (error_rows()["upstream_down"].what, "of_a_later_byok"):
         await expect(turns.nth(1).get_by_role("link", name=part)).to_be_visible()
     assert "3 Chat failed" in third
-    assert "byok keys set NAME" in await turns.nth(2).locator("code").all_inner_texts()
+    cure = turns.nth(2).locator("code").get_by_text("keys set NAME")
+    await expect(cure).to_be_visible()
     assert "cache lost" in last
     assert "byok waited 400 ms for the model's first word" in last
     assert "the answer took 9.6 s (3 tokens/s)." in last

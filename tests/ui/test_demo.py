@@ -48,3 +48,18 @@ async def test_any_free_port_is_told_as_the_one_that_it_is(
     await open_panel(page, "settings")
     port = control(page, "server.port")
     await expect(port).to_have_attribute("placeholder", str(editor.daemon.port))
+
+
+async def test_commands_of_the_page_reach_the_byok_that_shows_it(
+    page: Page, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A terminal of the user has not the home of the demo."""
+    monkeypatch.setenv("BYOK_HOME", "/a home")
+    await page.reload()
+    await page.get_by_role("button", name="Show how: JetBrains").click()
+    commands = page.get_by_role("dialog").locator(".command")
+    program = "BYOK_HOME='/a home' byok"
+    await expect(commands.get_by_text("byok token")).to_have_text(f"{program} token")
+    await page.keyboard.press("Escape")
+    await page.get_by_role("button", name="Sign out").click()
+    await expect(page.locator(".command")).to_have_text(f"{program} dashboard")

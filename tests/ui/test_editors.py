@@ -7,6 +7,7 @@ import pytest
 from playwright.async_api import Page, expect
 
 from byok.core.daemon.token import read_token
+from byok.core.platform.installation import find_command
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor
 from tests.fakes.pages import Watch, axe
@@ -76,7 +77,8 @@ async def test_an_editor_that_is_not_found_is_connected_by_its_file(
     assert "--" not in text  # no option of a command
     assert await axe(page) == ""
     await dialog.locator("summary").click()
-    await expect(dialog.locator(".command")).to_have_text("byok connect cursor")
+    command = f"{find_command()} connect cursor"
+    await expect(dialog.locator(".command")).to_have_text(command)
     write = dialog.get_by_role("button", name="Write settings")
     await expect(write).to_be_hidden()
     entry = dialog.get_by_label("Its settings file")
@@ -90,7 +92,7 @@ async def test_an_editor_that_is_not_found_is_connected_by_its_file(
     await entry.press("Enter")
     await expect(dialog.locator(".more").first).to_be_visible()
     await expect(dialog.locator(".command")).to_have_text(
-        f'byok connect cursor --write --file "{away}"'
+        f'{command} --write --file "{away}"'
     )
     await write.click()
     await expect(dialog).to_have_count(0)

@@ -78,7 +78,7 @@ async def test_errors_come_by_weight_with_their_cures_and_requests(
     whose = ("Client", "VS Code", "CLI")
     for words in ("2×", "fake", *whose, "What to do:", "Nothing has been answered"):
         assert words in told
-    assert "byok keys set NAME" in await first.locator("code").all_inner_texts()
+    await expect(first.locator("code").get_by_text("keys set NAME")).to_be_visible()
     cure = first.get_by_role("link", name="Replace key")
     assert await cure.get_attribute("href") == "#/settings/key/fake"
     await page.get_by_role("button", name="30 days").click()

@@ -1,13 +1,15 @@
 """How this byok was installed, and how messages write its commands to be pasted.
 
 Messages name commands as `byok NAME`. If that word would not start this byok in the
-user's shell, `make_pasteable` writes the program's path instead. Only this module knows
-the ways of installation, and their commands to add an extra, upgrade and remove. They
-name the package by the address that it came from, which pip, uv and pipx record as PEP
-610 (`direct_url.json`) describes. Only a package from a registry is named by the
+user's shell, `make_pasteable` writes the program's path instead; texts of the daemon,
+which may be read in any shell, get its BYOK_HOME, too. Only this module knows the ways
+of installation, and their commands to add an extra, upgrade and remove. They name the
+package by the address that it came from, which pip, uv and pipx record as PEP 610
+(`direct_url.json`) describes. Only a package from a registry is named by the
 distribution alone: otherwise that name might be another's package there.
 """
 
+import os
 import re
 import shlex
 import shutil
@@ -118,6 +120,18 @@ class Installation(Struct, frozen=True):
         return f"{DISTRIBUTION}{extra} @ {self.source}"
 
 
+def find_command() -> str:
+    """Return the command that reaches this byok from any shell of its user.
+
+    If BYOK_HOME is set here, the command sets it: a shell need not have it. On Windows
+    no word before a command can do that.
+    """
+    program, home = find_installation().program(), os.environ.get("BYOK_HOME")
+    if not home or sys.platform == "win32":
+        return program
+    return f"BYOK_HOME={quote(home)} {program}"
+
+
 @cache
 def find_installation() -> Installation:
     """Return how the running byok was installed."""
@@ -156,8 +170,8 @@ def make_pasteable(text: str, program: str | None = None) -> str:
 
 
 def make_plain(text: str, program: str | None = None) -> str:
-    """Undo `make_pasteable`, for example in a text of the daemon."""
-    return text.replace(f"{program or find_installation().program()} ", "byok ")
+    """Undo `make_pasteable`, by default in a text of the daemon."""
+    return text.replace(f"{program or find_command()} ", "byok ")
 
 
 def quote(word: object) -> str:

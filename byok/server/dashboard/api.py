@@ -22,6 +22,7 @@ from byok.core.chat import Json
 from byok.core.code_query import DEFAULT_LENGTH, MAX_LENGTH, RetrievalRequest
 from byok.core.errors import BadRequest, ConfigError
 from byok.core.language import translate
+from byok.core.platform.installation import find_command, make_pasteable
 from byok.core.routing import Service
 from byok.core.wire.json_lines import encode_line
 from byok.features.base import Feed, FeedEnd, FeedReader
@@ -469,8 +470,13 @@ async def _send(
 
 
 def translate_texts(answer: Json, *names: str) -> Json:
-    """Return an answer with the named texts in the language of the request."""
+    """Return an answer with the named texts in the language of the request.
+
+    Commands in them can be pasted.
+    """
+    command = find_command()
+    texts = {name: translate(answer[name]) for name in names if answer.get(name)}
     return {
         **answer,
-        **{name: translate(answer[name]) for name in names if answer.get(name)},
+        **{name: make_pasteable(text, command) for name, text in texts.items()},
     }

@@ -18,6 +18,7 @@ from collections.abc import (
     Mapping,
 )
 from functools import cache, partial
+from html import escape
 from importlib import resources
 from importlib.resources.abc import Traversable
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
@@ -28,6 +29,7 @@ from msgspec import Struct
 
 from byok.core.errors import BadRequest, ByokError
 from byok.core.language import speaking, translate
+from byok.core.platform.installation import find_command
 from byok.server.dashboard.sessions import Sessions
 from byok.server.http.body import parse_request, read_body
 from byok.server.http.gate import shutting_down
@@ -278,9 +280,13 @@ def _send_file(exchange: HttpExchange, name: str) -> Response:
         raise _not_found()
     if exchange.request.method not in ("GET", "HEAD"):
         return exchange.refuse_method("GET, HEAD")
-    return Response(
-        body=file.content, headers={**BASE_HEADERS, "Content-Type": file.kind}
-    )
+    content = file.content if name else _write_program(file.content)
+    return Response(body=content, headers={**BASE_HEADERS, "Content-Type": file.kind})
+
+
+def _write_program(page: bytes) -> bytes:
+    """Write into the start page how its user runs byok's commands."""
+    return page.replace(b'"byok"', f'"{escape(find_command())}"'.encode(), 1)
 
 
 def _not_found() -> BadRequest:

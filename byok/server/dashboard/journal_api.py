@@ -18,6 +18,7 @@ from byok.core.chat import Json
 from byok.core.error_table import ErrorWeight, error_rows
 from byok.core.errors import CannotStart, NotReady
 from byok.core.language import language_in_force, translate
+from byok.core.platform.installation import find_command, make_pasteable
 from byok.core.routing import ListedModel
 from byok.core.urls import is_loopback
 from byok.dialects.presets import preset_of
@@ -203,7 +204,9 @@ class JournalApi:
                     "since": since,
                     "last": ended,
                     "code": listed.code,
-                    "failure": translate(failure.removeprefix(f"{name}: ")),
+                    "failure": make_pasteable(
+                        translate(failure.removeprefix(f"{name}: ")), find_command()
+                    ),
                     "by_list": True,
                 }
         states = {None: "unknown", True: "answers", False: "fails"}

@@ -15,7 +15,7 @@ from byok.core.errors import (
     UpstreamError,
     UpstreamRefused,
 )
-from byok.core.platform.installation import make_pasteable, make_plain
+from byok.core.platform.installation import find_command, make_pasteable, make_plain
 from byok.core.platform.memory import lacks_memory, memory_is_short
 from byok.core.record import RequestRecord
 from byok.core.redact import Redactor
@@ -61,12 +61,15 @@ def body_bytes(response: Response) -> bytes:
 
 
 def error_for_user(error: ByokError, redactor: Redactor) -> ByokError:
-    """Return an error without secrets, with commands as they can be run here.
+    """Return an error without secrets, with commands as they reach this byok.
 
     To do it twice changes nothing: the paths of commands are removed first, because a
     path behind "key:" looks like a secret.
     """
-    return error.rewrite(lambda text: make_pasteable(redactor(make_plain(text))))
+    command = find_command()
+    return error.rewrite(
+        lambda text: make_pasteable(redactor(make_plain(text)), command)
+    )
 
 
 def error_body(error: ByokError, request_id: str) -> dict[str, Any]:

@@ -93,14 +93,25 @@ async def get(
 
 
 async def test_every_file_of_the_page_is_served_with_its_type_and_without_a_token(
-    editor: Editor,
+    editor: Editor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.delenv("BYOK_HOME")  # the first page would name it
     files = {f"/ui/{name}?v=1": file for name, file in static_files().items()}
     starts = ("/ui", "/ui/", "/ui/?x=/etc", "/ui/index.html")
     for target, file in {**files, **dict.fromkeys(starts, static_files()[""])}.items():
         answer = await get(editor, target)
         assert (answer.status, answer.body) == (200, file.content), target
         assert answer.header("content-type") == file.kind
+
+
+async def test_the_page_knows_how_its_user_runs_the_commands_of_this_byok(
+    editor: Editor, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("BYOK_HOME", "/a <home>")
+    page = (await get(editor, "/ui/")).body.decode()
+    assert 'data-program="BYOK_HOME=&#x27;/a &lt;home&gt;&#x27; byok"' in page
+    refused = await get(editor, "/ui/api/state")
+    assert "BYOK_HOME='/a <home>' byok dashboard" in refused.json["error"]["hint"]
 
 
 async def test_the_address_alone_leads_a_browser_to_the_page(editor: Editor) -> None:

@@ -7,7 +7,8 @@ import {
 } from "./api.js";
 import { captureLine } from "./capture.js";
 import {
-  announce, badge, button, entryForm, errorBox, focusTitle, h, lineField, openDialog, replace,
+  announce, badge, button, commandBox, entryForm, errorBox, focusTitle, h, lineField, openDialog,
+  replace,
 } from "./dom.js";
 import { number } from "./format.js";
 import { icon } from "./icons.js";
@@ -274,7 +275,7 @@ function showSignIn(error) {
     h("h1", { tabindex: "-1" }, t("sign-in.title")),
     error ? errorBox(error) : null,
     h("p", {}, t("sign-in.how")),
-    h("pre", {}, "byok dashboard"),
+    commandBox("byok dashboard"),
     form));
 }
 
@@ -293,7 +294,7 @@ function askForCode(error) {
     const finish = (code) => { resolve(code); dialog.close(); };
     const dialog = openDialog(t("confirm.title"), [
       error.code === "dashboard_code" ? errorBox(error) : h("p", {}, t("confirm.why")),
-      h("pre", {}, "byok dashboard"),
+      commandBox("byok dashboard"),
       codeForm(t("confirm.submit"), finish, button(t("cancel"), "", () => finish("")))]);
     dialog.addEventListener("close", () => resolve(""));
     dialog.querySelector("input").focus();

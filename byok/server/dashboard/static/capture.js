@@ -2,7 +2,9 @@
 // the parts of the settings and of a dialog that start one.
 
 import { call } from "./api.js";
-import { announce, attempt, badge, button, flushSection, focusTitle, h, openDialog, replace } from "./dom.js";
+import {
+  announce, attempt, badge, button, codeElement, flushSection, focusTitle, h, openDialog, replace,
+} from "./dom.js";
 import { number, time } from "./format.js";
 import { followRequests, renderAgain } from "./refresh.js";
 import { t } from "./texts.js";
@@ -66,7 +68,7 @@ function captureParts(signal, onChanged = () => {}) {
     replace(toggle, t(isOn ? "capture.stop" : "capture.start"));
   });
   const about = [h("p", { class: "quiet" }, t("capture.about"), " ", folder),
-    h("p", { class: "quiet" }, t("capture.longer"), " ", h("code", {}, "byok capture on --for 2h"))];
+    h("p", { class: "quiet" }, t("capture.longer"), " ", codeElement("byok capture on --for 2h"))];
   return { about, act: toggle, trouble: errorSlot };
 }
 

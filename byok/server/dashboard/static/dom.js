@@ -145,9 +145,13 @@ export const copyButton = (text, name = text) =>
   button(icon("copy"), "bare little icon-only", () => copyText(text),
     { title: t("copy"), "aria-label": t("pair", { name: t("copy"), value: visible(name) }) });
 
+// Return a command as it reaches this byok from the user's shell, any other text as it is.
+const pasteable = (text) =>
+  text.replace(/^byok(?= )/u, () => document.documentElement.dataset.program);
+
 // Return a command for a terminal, or lines for a file, with a button that copies them.
 export const commandBox = (text, name = text) =>
-  h("div", { class: "command" }, h("code", {}, text), copyButton(text, name));
+  h("div", { class: "command" }, h("code", {}, pasteable(text)), copyButton(pasteable(text), name));
 
 // Return how long ago a time in seconds since 1970 was, with the full date as its title. The text
 // is kept up to date while it is shown.
@@ -363,8 +367,10 @@ export function factList(pairs) {
     .map(([name, value]) => h("div", {}, h("dt", {}, name), h("dd", {}, value))));
 }
 
-// Return a text whose parts in backticks are shown as code.
-export const withCode = (text, codeOf = (part) => h("code", {}, part)) => text.split("`")
+export const codeElement = (text) => h("code", {}, pasteable(text));
+
+// Return a text whose parts in backticks are shown as code, commands as the user can run them.
+export const withCode = (text, codeOf = codeElement) => text.split("`")
   .map((part, index) => (index % 2 ? codeOf(part) : part));
 
 // Return an error for the user: what happened, what to do, and its code.

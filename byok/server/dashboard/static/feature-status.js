@@ -1,7 +1,7 @@
 // The status of features: meters and lines, shown alike for all of them. A row without a text here
 // is shown in the daemon's words.
 
-import { badge, bar, h, section } from "./dom.js";
+import { badge, bar, h, section, withCode } from "./dom.js";
 import { dollars, duration, number, percent } from "./format.js";
 import { costText } from "./requests.js";
 import { t, textOr } from "./texts.js";
@@ -29,7 +29,7 @@ function statusLine({ key, text, values, warns }) {
   const texts = { ...values };
   if ("seconds" in values) texts.seconds = duration(values.seconds);
   if ("count" in values) texts.count = number(values.count);
-  const words = textOr(`status.${key}`, text, texts);
+  const words = withCode(textOr(`status.${key}`, text, texts));
   return warns ? [badge("warn", textOr(`status.badge.${key}`, "!")), " ", words]
     : h("span", { class: "quiet" }, words);
 }

@@ -1,7 +1,7 @@
 // The journal's facts about requests and conversations, in words. The names in them come from
 // models and clients.
 
-import { badge, h, joinWithDots, valueWithBar, withCode } from "./dom.js";
+import { badge, codeElement, h, joinWithDots, valueWithBar, withCode } from "./dom.js";
 import {
   amountSpent, clock, dollars, duration, number, pauseText, percent, shortNumber, time, visible,
 } from "./format.js";
@@ -244,8 +244,8 @@ export const withSettingLinks = (text, upstream = "") => withCode(text, (part) =
   const isOfUpstream = upstream && textOr(`upstream.${name}`, "");
   const address = isOfUpstream ? `set/upstreams.${encodeURIComponent(upstream)}.${name}`
     : `find/${name}`;
-  return name ? h("a", { href: `#/settings/${address}` }, h("code", {}, part))
-    : h("code", {}, part);
+  const code = codeElement(part);
+  return name ? h("a", { href: `#/settings/${address}` }, code) : code;
 });
 
 const unpricedCount = (count) => t("request.unpriced", { count: number(count) });

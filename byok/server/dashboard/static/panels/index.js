@@ -3,7 +3,7 @@
 import { call } from "../api.js";
 import {
   announce, attempt, badge, bar, confirmButton, emptyState, entryForm, errorBox, factList,
-  focusTitle, h, joinWithDots, lineField, replace, section, toolSection,
+  focusTitle, h, joinWithDots, lineField, replace, section, toolSection, withCode,
 } from "../dom.js";
 import { duration, number, percent } from "../format.js";
 import { createPoller, followRequests } from "../refresh.js";
@@ -193,7 +193,7 @@ function describeVectors(vectors) {
     vectors.error ? errorBox({ message: vectors.error }) : null,
     factList([
       [t("request.state"), badge(VECTOR_TONES[vectors.state] ?? "warn",
-        textOr(`vectors.${vectors.state}`, vectors.state))],
+        withCode(textOr(`vectors.${vectors.state}`, vectors.state)))],
       [t("request.model"), vectors.model],
       [t("index.vectors-host"), vectors.host],
       [t("index.vectors-done"), share],

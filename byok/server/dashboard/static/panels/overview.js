@@ -155,7 +155,7 @@ function judgeHealth(state, upstreams, today, isNew) {
       link("#/settings/find/caps", t("problems.do.cap")));
   }
   if (upstreams[0]?.type === "demo") {
-    return warn(t("health.demo"), t("overview.demo"), link("#/settings/add", t("settings.add")));
+    return warn(t("health.demo"), withCode(t("overview.demo")), link("#/settings/add", t("settings.add")));
   }
   if (restart.length) {
     return warn(t("health.restart"), t("overview.restart-what", { names: settingNames(restart) }),

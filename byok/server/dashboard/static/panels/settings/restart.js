@@ -3,7 +3,7 @@
 
 import { ApiError, call } from "../../api.js";
 import {
-  attempt, badge, button, commandBox, errorBox, h, healthCard, openDialog, replace,
+  attempt, badge, button, commandBox, errorBox, h, healthCard, openDialog, replace, withCode,
 } from "../../dom.js";
 import { number, time } from "../../format.js";
 import { expectRestart, onRequests } from "../../live.js";
@@ -64,7 +64,7 @@ export async function openRestart(saved = null) {
     replace(content, isDone ? [h("p", {}, badge("good", time(Date.now() / 1000)), " ",
       t("settings.restart.done"), " ", t("overview.version-is", { version })),
     names ? h("p", {}, t("settings.restart.changed", { names })) : null]
-      : t("settings.restart.slow"));
+      : withCode(t("settings.restart.slow")));
     closeButton.focus();
   });
 }
