@@ -232,7 +232,6 @@ def _prepare(folder: Path, vendor: Vendor) -> None:
     for name in (name for name in [*os.environ] if name.startswith("BYOK_")):
         del os.environ[name]
     os.environ["BYOK_HOME"] = str(folder / "home")
-    os.environ["BYOK_KEY_BYOK_DEMO"] = "sample"
     # A key that is typed on the page must not go into the user's keyring.
     os.environ["PYTHON_KEYRING_BACKEND"] = "keyring.backends.fail.Keyring"
     config = find_paths().config

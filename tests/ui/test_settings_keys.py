@@ -88,7 +88,7 @@ async def test_without_a_keyring_the_vault_is_explained_and_used_if_wanted(
     await dialog.get_by_text("What is the vault?").click()
     await expect(about).to_be_visible()
     assert await axe(page) == ""
-    vault = dialog.get_by_label("Keep the key in the vault")
+    vault = dialog.locator("footer").get_by_label("Keep the key in the vault")
     await field.fill(KEY)
     await field.press("Enter")
     await expect(vault).to_be_focused()  # nothing is kept unless the user wants that
@@ -101,6 +101,33 @@ async def test_without_a_keyring_the_vault_is_explained_and_used_if_wanted(
     await key.get_by_role("button", name="Remove").click()
     await key.locator(".danger").click()
     await expect(key).to_contain_text("not set")
+
+
+async def test_add_key_leads_to_the_key_that_is_missing_or_lets_the_user_choose(
+    page: Page,
+) -> None:
+    fake = {"upstream": "fake", "source": "none", "fingerprint": "", "cure": ""}
+    missing, rarely = {**fake, "local": False}, {**fake, "local": True}
+    given = {**fake, "source": "FAKE_KEY", "from": "FAKE_KEY", "fingerprint": "1a2b"}
+    web = {**missing, "upstream": "web-search", "cure": "byok keys set web-search"}
+    dialog = page.get_by_role("dialog")
+    for keys, choice, expected in (
+        ([missing, {**rarely, "upstream": "other"}], None, "Key for fake"),
+        ([rarely], "fake", "Key for fake"),
+        ([rarely], "Add upstream", "Who serves the model?"),
+        ([given], None, "Who serves the model?"),
+        ([web], None, "keys set web-search"),  # no upstream: by a command
+    ):
+        answer = {"keys": keys, "keyring": "", "vault": ""}
+        await page.route("**/ui/api/keys", partial(Route.fulfill, json=answer))
+        await page.reload()
+        await open_panel(page, "overview")
+        await page.get_by_role("button", name="Add key").click()
+        if choice:
+            await page.get_by_role("option", name=choice, exact=True).click()
+        await expect(dialog).to_contain_text(expected)
+        await page.keyboard.press("Escape")
+        await page.unroute("**/ui/api/keys")
 
 
 async def test_a_key_that_the_vendors_variable_gives_is_not_asked_for(

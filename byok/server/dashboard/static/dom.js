@@ -5,7 +5,7 @@ import { agoText, clock, visible } from "./format.js";
 import { icon, svg } from "./icons.js";
 import { t } from "./texts.js";
 
-const FORM_ID = "dialog-form"; // of the form in a dialog, for its button in the footer
+export const FORM_ID = "dialog-form"; // of the form in a dialog, for what is in the footer
 // Such a character has its space within its own width, so no other space follows.
 const FULL_WIDTH_PUNCTUATION = /[，。：；！？）]$/u;
 const TONE_ICONS = { good: "check", warn: "problems", bad: "cross" };
@@ -294,8 +294,9 @@ export function openDialog(title, body, createFooter = null) {
 
 // Open a dialog with a form. It closes when `action()` succeeded after a submit, when the user
 // closes it, or when `signal` is aborted; an error is shown, and the user may try again. Resolves
-// to whether `action()` succeeded. `submitButton` is one of `formButton`.
-export async function openForm(title, submitButton, fields, action, signal) {
+// to whether `action()` succeeded. `submitButton` is one of `formButton`; `choice`, beside it, is a
+// label with a box of the form.
+export async function openForm(title, submitButton, fields, action, signal, choice = null) {
   const errorSlot = h("div");
   let isDone = false;
   const submit = async () => {
@@ -308,7 +309,8 @@ export async function openForm(title, submitButton, fields, action, signal) {
     submitButton.disabled = false;
   };
   const form = entryForm({ id: FORM_ID }, submit, fields, errorSlot);
-  const dialog = openDialog(title, form, (close) => [button(t("cancel"), "", close), submitButton]);
+  const dialog = openDialog(title, form, (close) =>
+    [choice, button(t("cancel"), "", close), submitButton]);
   form.elements[0].focus();
   const closed = new Promise((done) => dialog.addEventListener("close", done));
   signal.addEventListener("abort", () => dialog.close());

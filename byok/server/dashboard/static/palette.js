@@ -32,10 +32,10 @@ export const openChoice = (title, entries, fallback) =>
 
 // Return an entry. `run` is a function, or an address, whose words find the entry in any language;
 // `words` are further words that find it.
-const createEntry = (group, text, picture, run, note = "", words = "") =>
+export const createEntry = (group, text, picture, run, note = "", words = "") =>
   ({ group, text, picture, run, note, words });
 
-function go(address) {
+export function go(address) {
   if (location.hash === address) dispatchEvent(new Event("hashchange"));
   else location.hash = address;
 }

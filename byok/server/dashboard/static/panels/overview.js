@@ -12,6 +12,7 @@ import { meterText, statusFacts } from "../feature-status.js";
 import { amountSpent, clock, dollars, duration, number } from "../format.js";
 import { icon } from "../icons.js";
 import { onRequests, onState } from "../live.js";
+import { createEntry, go, openChoice } from "../palette.js";
 import { createPoller, followRequests, keepUpdated, renderAgain } from "../refresh.js";
 import {
   barLegend, clientName, conversationLink, costCell, costOf, kindOf, modelOf, nameDetails,
@@ -21,7 +22,7 @@ import { joinList, t, textOr } from "../texts.js";
 import { createUpstreamLook, upstreamState } from "../upstream-state.js";
 import { editorsBlock } from "./editors.js";
 import { bytesText, elapsed, FULL_BAR_SECONDS, sharesOf, stateOf } from "./live-table.js";
-import { keyActionText, keyState, storeFault, STORES } from "./settings/keys.js";
+import { canStore, keyActionText, keyState, storeFault, STORES } from "./settings/keys.js";
 import { openRestart, settingNames } from "./settings/restart.js";
 
 const TICK_MS = 250;
@@ -317,7 +318,7 @@ async function upstreamsBlock(body, tools, signal, health) {
   }, body, signal);
   addEventListener("byok-upstreams", () => announce(t("overview.asked-all")), { signal });
   replace(tools, button(t("overview.ask-again"), "little", () => loadUpstreams({ body: { anew: true } })),
-    addLink("settings.add"));
+    h("a", { class: "button little", href: "#/settings/add" }, icon("plus"), t("settings.add")));
   await keepUpdated(loadUpstreams, body, signal);
 }
 
@@ -336,10 +337,6 @@ function upstreamRow(upstream, first) {
   requests ? h("span", { class: "numeric small" }, costCell(upstream.today, Infinity)) : null);
 }
 
-// Return the link that adds an upstream.
-const addLink = (label) =>
-  h("a", { class: "button little", href: "#/settings/add" }, icon("plus"), t(label));
-
 // Return the name of an upstream as a link to its settings and its key.
 const settingsLink = (name) => h("a", { class: "names", href: settingsAddress(name) }, name);
 
@@ -355,10 +352,24 @@ async function keysBlock(body, tools, signal) {
   replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
   replace(tools,
     button(t("overview.look-again"), "little", () => attempt(body, signal, () => show(true))),
-    addLink("overview.add-key"));
+    button([icon("plus"), t("overview.add-key")], "little", () => addKey(keysAnswer?.keys ?? [])));
   followRequests(() => keysAnswer ?? attempt(body, signal, () => show(false)), signal);
   await show(false);
 }
+
+// Lead to the only key that is missing. Without one, let the user choose a key, or add an upstream
+// with its key.
+function addKey(keys) {
+  const missing = keys.filter((key) => !key.fingerprint && !key.local);
+  if (missing.length === 1) return go(keyAddress(missing[0]));
+  const entries = keys.filter(canStore).map((key) => createEntry(keyActionText(key), key.upstream, "key",
+    keyAddress(key)));
+  if (!entries.length) return go("#/settings/add");
+  const addition = createEntry(t("overview.add-key.other"), t("settings.add"), "plus", "#/settings/add");
+  openChoice(t("overview.add-key.which"), [...entries, addition], () => addition);
+}
+
+const keyAddress = (key) => `#/settings/key/${encodeURIComponent(key.upstream)}`;
 
 function keyList({ keys, ...faults }) {
   if (!keys.length) return h("p", { class: "empty" }, t("overview.keys-none"));
@@ -368,5 +379,4 @@ function keyList({ keys, ...faults }) {
 
 const keyRow = (key) => h("li", {},
   h("div", { class: "grow" }, settingsLink(key.upstream), h("div", {}, keyState(key))),
-  h("a", { class: "button little", href: `#/settings/key/${encodeURIComponent(key.upstream)}` },
-    keyActionText(key)));
+  h("a", { class: "button little", href: keyAddress(key) }, keyActionText(key)));

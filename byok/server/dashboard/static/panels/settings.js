@@ -4,8 +4,8 @@
 import { call } from "../api.js";
 import { captureSection } from "../capture.js";
 import {
-  announce, attempt, button, copyButton, emptyState, errorBox, flushSection, h, replace, searchBox,
-  searchField, showTools,
+  announce, attempt, button, commandBox, copyButton, emptyState, errorBox, flushSection, h, openDialog,
+  replace, searchBox, searchField, showTools,
 } from "../dom.js";
 import { icon } from "../icons.js";
 import { setAddress } from "../places.js";
@@ -37,13 +37,13 @@ export async function open(root, [action, name, value], signal) {
     draft.onChange = () => {};
     if (draft.size) announce(t("settings.kept"));
   });
-  view.loadFacts();
+  const facts = view.loadFacts();
   if (action === "set" || action === "choose") view.showSetting(name, value);
-  if (view.keys.lines.has(action === "key" && name)) view.keys.enter(name);
+  if (action === "key") view.enterKey(name, facts);
   if (["add", "key"].includes(action)) {
     setAddress("#/settings"); // so that neither a reload nor Back asks again
   }
-  if (action === "add" && !draft.form.blocked) view.add(name);
+  if (action === "add") view.add(name);
   if (action === "choose") await view.choose(name);
 }
 
@@ -220,6 +220,7 @@ class SettingsView {
 
   // Let the user add an upstream, which is saved and tested at once. Other changes stay unsaved.
   add(soughtKind) {
+    if (draft.form.blocked) return;
     openAddition(draft.form, soughtKind, async ({ name, type, address, key, vault }) => {
       const path = ["upstreams", name];
       const changes = [{ path, value: {} }];
@@ -239,6 +240,18 @@ class SettingsView {
       if (key) await this.keys.store(name, key, addressesOf(draft, name).used, vault);
       announce(t("settings.added", { name }));
     }, this.keys, this.signal);
+  }
+
+  // Ask for a key. One of a vendor without an upstream is entered with the upstream, any other that
+  // the file names elsewhere is stored by a command.
+  async enterKey(name, facts) {
+    const lines = [...this.keys.lines.keys()];
+    const line = lines.find((one) => one === name || one.startsWith(`${name}/`));
+    if (line) return this.keys.enter(line);
+    if (draft.form.presets.some((preset) => preset.name === name)) return this.add(name);
+    await facts;
+    const row = this.keys.rows?.find(({ upstream }) => upstream === name);
+    if (row && !this.signal.aborted) openDialog(t("settings.key.enter", { name }), commandBox(row.cure));
   }
 
   async save() {

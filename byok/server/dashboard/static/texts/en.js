@@ -336,6 +336,8 @@ export const TEXTS = {
   "overview.keys-looking": "Looking for keys. The system's keyring may ask you to unlock it.",
   "overview.keys-looked": "Keys were looked up again.",
   "overview.add-key": "Add key",
+  "overview.add-key.which": "Which key?",
+  "overview.add-key.other": "Another vendor",
   "overview.keys-none": "No upstream needs a key. One that does is added with its key.",
   "overview.look-again": "Look again",
   "overview.all-requests": "Show live",
@@ -1032,7 +1034,7 @@ export const TEXTS = {
   "settings.key.vault":
     "An encrypted file of byok's own. A second file, which only you can read, opens it: whoever gets "
     + "a copy of the vault alone reads nothing, whoever can read all your files reads the keys.",
-  "settings.key.use-vault": "Keep the key in the vault (required here)",
+  "settings.key.use-vault": "Keep the key in the vault (required: the keyring cannot be used)",
   "settings.key.no.keyring":
     "The keyring of your system cannot be used: {why}. Keep keys in byok's vault instead.",
   "settings.key.no.vault": "The vault cannot be used: {why}.",

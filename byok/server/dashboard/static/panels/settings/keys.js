@@ -2,7 +2,7 @@
 
 import { call } from "../../api.js";
 import {
-  announce, attempt, badge, breakable, button, commandBox, confirmButton, formButton, h,
+  announce, attempt, badge, breakable, button, commandBox, confirmButton, FORM_ID, formButton, h,
   joinWithDots, lineField, openForm, replace,
 } from "../../dom.js";
 import { t, textParts } from "../../texts.js";
@@ -21,9 +21,12 @@ const NAMED_SOURCES = ["api_key_cmd", "systemd credential"]; // others are varia
 const ENTRY_ID = "key-entry";
 const UNLOCK_COMMAND = "read -rs BYOK_VAULT_PASSPHRASE && export BYOK_VAULT_PASSPHRASE";
 
+// Return whether a key can be stored, because no other source gives it.
+export const canStore = ({ source }) => REPLACEABLE_SOURCES.includes(source);
+
 // Return the text of the button for a key: set, replace, or show from where it comes.
 export const keyActionText = (row) => t(`settings.key.${!row?.fingerprint ? "set"
-  : REPLACEABLE_SOURCES.includes(row.source) ? "replace" : "from-where"}`);
+  : canStore(row) ? "replace" : "from-where"}`);
 
 // Return a note that a store cannot be used, and why.
 export const storeFault = (store, faults) => h("p", { class: "note" },
@@ -89,38 +92,41 @@ export class Keys {
     return this.lines.get(name).querySelector(".told");
   }
 
-  // Return {element, show, usesVault}: where the key that is entered in `field` will be stored. The
-  // element shows `about`; without a keyring it offers the vault. If `findSource()` returns a source
-  // that byok cannot replace, the element names it, and the field and `others` are hidden. `show()`
-  // updates all that.
+  // Return {element, offer, show, usesVault}: where the key that is entered in `field` will be stored.
+  // The element shows `about`; without a keyring it explains the vault, and `offer` is the box that
+  // agrees to it. If `findSource()` returns a source that byok cannot replace, the element names it,
+  // and the field and `others` are hidden. `show()` updates all that.
   storageChoice(findSource, about, field, ...others) {
     const slot = h("div", { id: `${ENTRY_ID}-storage` });
-    const checkbox = h("input", { type: "checkbox" });
-    const vaultOffer = h("label", { class: "row" }, checkbox, t("settings.key.use-vault"));
-    const usesVault = () => slot.contains(checkbox) && checkbox.checked;
-    const requireChoice = () => { checkbox.required = Boolean(field.value); };
+    const checkbox = h("input", { type: "checkbox", form: FORM_ID });
+    const offer = h("label", { class: "row grow offer" }, checkbox, t("settings.key.use-vault"));
+    const usesVault = () => !offer.hidden && checkbox.checked;
+    const requireChoice = () => { checkbox.required = !offer.hidden && Boolean(field.value); };
     const show = () => {
       const { source = "none", from } = findSource() ?? {};
-      const note = REPLACEABLE_SOURCES.includes(source)
-        ? this.faults.keyring && this.vaultNote(vaultOffer)
+      const isReplaceable = canStore({ source });
+      const { keyring, vault } = this.faults;
+      const note = isReplaceable ? keyring && this.vaultNote()
         : t(`settings.key.${NAMED_SOURCES.includes(source) ? "given" : "variable"}`,
           { source: from });
       replace(slot, h("div", { class: note ? "note" : "quiet small" }, note || about));
-      field.disabled = Boolean(note) && !slot.contains(checkbox);
+      offer.hidden = Boolean(!isReplaceable || !keyring || vault);
+      field.disabled = Boolean(note) && offer.hidden;
       for (const element of [field, ...others]) element.hidden = field.disabled;
+      requireChoice();
     };
     field.addEventListener("input", requireChoice);
     addEventListener("byok-keys", show, { signal: this.signal });
     show();
-    return { element: slot, show, usesVault };
+    return { element: slot, offer, show, usesVault };
   }
 
-  // Return a note that offers the vault and explains it, or says how it is unlocked.
-  vaultNote(offer) {
+  // Return a note that explains the vault, or says how it is unlocked.
+  vaultNote() {
     const { faults } = this;
     return [storeFault("keyring", faults), faults.vault
       ? [storeFault("vault", faults), h("p", {}, t("settings.key.no-vault")),
-        commandBox(UNLOCK_COMMAND)] : offer,
+        commandBox(UNLOCK_COMMAND)] : null,
     h("details", {}, h("summary", {}, t("settings.key.what-vault")),
       h("p", {}, t("settings.key.vault")))];
   }
@@ -137,11 +143,11 @@ export class Keys {
     const store = formButton(t("settings.key.store"));
     const label = h("label", { for: ENTRY_ID }, t("settings.key.new"));
     const findKey = () => this.rows?.find((key) => key.upstream === name);
-    const { element, usesVault } = this.storageChoice(findKey,
+    const { element, offer, usesVault } = this.storageChoice(findKey,
       t("settings.key.about", { origin: originOf(shown) }), field, label, store);
     const isStored = await openForm(t("settings.key.enter", { name }), store,
       [label, field, element],
-      () => this.store(name, field.value, shown, usesVault()), this.signal);
+      () => this.store(name, field.value, shown, usesVault()), this.signal, offer);
     if (isStored) await this.test(name);
   }
 

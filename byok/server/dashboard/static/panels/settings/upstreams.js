@@ -129,7 +129,9 @@ export async function openAddition(form, soughtKind, add, keys, signal) {
   onKind();
   const fields = [label(kind, "settings.kind"), kind, label(name, "settings.name"), name,
     addressPart, keyLabel, key, storage.element];
-  if (await openForm(t("settings.add"), formButton(t("settings.add.do")), fields, submit, signal)) {
+  const isAdded = await openForm(t("settings.add"), formButton(t("settings.add.do")), fields, submit,
+    signal, storage.offer);
+  if (isAdded) {
     keys.showAndTest(name.value);
   }
 }
