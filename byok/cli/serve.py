@@ -1,7 +1,7 @@
 """byok serve: check whether the daemon may run, and run it.
 
-The services and their imports are loaded once the port is open, so that a client need
-not wait for them.
+The server is loaded once the first line is printed, and the services once the port is
+open: on a busy machine that takes seconds, and a client need not wait for services.
 """
 
 import asyncio
@@ -40,12 +40,11 @@ from byok.core.platform.process import give_back_large_memory, keep_secrets_in_m
 from byok.core.redact import Redactor
 from byok.core.routing import Service
 from byok.dialects.presets import DEMO
-from byok.search.index.files.roots import OwnFolders, check_root
-from byok.server.control import Source
-from byok.server.run import Daemon, DaemonParts, Serving, listening
-from byok.settings import Settings, check_settings, refuse_key, upstream_named
 
 if TYPE_CHECKING:
+    from byok.server.control import Source
+    from byok.server.run import Daemon, Serving
+    from byok.settings import Settings
     from byok.wiring.services import Services
 
 
@@ -97,6 +96,12 @@ def serve(
 
 def run(options: RequestedOptions, *, ensure: bool) -> None:
     """Run the daemon until it is stopped; with `ensure` not if one runs already."""
+    if not ensure:
+        tell("byok starts")
+    from byok.server.control import Source
+    from byok.server.run import Serving
+    from byok.settings import refuse_key
+
     refuse_key(options.model, "a model")
     os.umask(0o077)
     keep_secrets_in_memory()
@@ -110,7 +115,7 @@ def run(options: RequestedOptions, *, ensure: bool) -> None:
     activation = pop_activation()
     file = (options.config or paths.config).absolute()
 
-    def check(settings: Settings) -> None:
+    def check(settings: "Settings") -> None:
         _check(settings, paths, options)
 
     source = Source(
@@ -139,7 +144,7 @@ def run(options: RequestedOptions, *, ensure: bool) -> None:
         os.execv(sys.executable, command)  # noqa: S606 - the command of this process
 
 
-def _wait_for_predecessor(predecessor: Predecessor, settings: Settings) -> None:
+def _wait_for_predecessor(predecessor: Predecessor, settings: "Settings") -> None:
     """Import everything that serving needs, then wait until the old daemon hands over.
 
     Raises:
@@ -155,15 +160,18 @@ def _wait_for_predecessor(predecessor: Predecessor, settings: Settings) -> None:
     predecessor.wait_for_turn()
 
 
-def _check(settings: Settings, paths: Paths, options: RequestedOptions) -> None:
+def _check(settings: "Settings", paths: Paths, options: RequestedOptions) -> None:
     """Find errors in settings and options before the port is opened."""
+    from byok.search.index.files.roots import OwnFolders, check_root
+    from byok.settings import check_settings
+
     check_settings(settings, options.upstream, options.model)
     own_folders = OwnFolders(paths.folders)
     for root in options.workspaces:
         check_root(root, own_folders)
 
 
-def _is_running(paths: Paths, options: RequestedOptions, settings: Settings) -> bool:
+def _is_running(paths: Paths, options: RequestedOptions, settings: "Settings") -> bool:
     """Print where this user's daemon listens; return False if none is running.
 
     An installed service is started first: two daemons would want the same port.
@@ -182,12 +190,14 @@ def _is_running(paths: Paths, options: RequestedOptions, settings: Settings) -> 
 
 
 async def _serve(
-    serving: Serving,
-    settings: Settings,
+    serving: "Serving",
+    settings: "Settings",
     paths: Paths,
     options: RequestedOptions,
-    source: Source,
+    source: "Source",
 ) -> None:
+    from byok.server.run import DaemonParts, listening
+
     redactor = Redactor()
     set_up_logging(settings.log.level, paths.log, redactor)
 
@@ -203,20 +213,20 @@ async def _serve(
             roots=options.workspaces,
         )
 
-    def ready(daemon: Daemon) -> None:
+    def ready(daemon: "Daemon") -> None:
         _record(paths, daemon)
         _announce(daemon.url)
         with contextlib.suppress(OSError):  # nobody reads stderr
             _introduce(daemon.services, options)
 
-    def serve(passed: Sequence[socket]) -> AbstractAsyncContextManager[Daemon]:
+    def serve(passed: Sequence[socket]) -> "AbstractAsyncContextManager[Daemon]":
         parts = DaemonParts(settings, paths, redactor, services)
         return listening(parts, source=source, inherited=passed)
 
     await serving.run(serve, ready)
 
 
-def _record(paths: Paths, daemon: Daemon, *, is_first: bool = True) -> None:
+def _record(paths: Paths, daemon: "Daemon", *, is_first: bool = True) -> None:
     """Write the record of where the daemon listens, and retry until that succeeds."""
     if daemon.control.ending.is_set():  # the file may be a successor's by now
         return
@@ -266,7 +276,7 @@ def _loop_factory() -> "type[asyncio.AbstractEventLoop] | None":
 
 
 def unfulfilled_options(
-    daemon: Instance, options: RequestedOptions, settings: Settings
+    daemon: Instance, options: RequestedOptions, settings: "Settings"
 ) -> list[str]:
     """Return the options that the running daemon lacks, as typed."""
     from byok.cli.code_client import folders
@@ -298,7 +308,8 @@ def unfulfilled_options(
     return missing
 
 
-def _has_upstream(answer: Json, upstream: str, settings: Settings) -> bool:
+def _has_upstream(answer: Json, upstream: str, settings: "Settings") -> bool:
+    from byok.settings import upstream_named
     from byok.wiring.apis import base_url_of  # slow: it imports the HTTP client
 
     name, section = upstream_named(upstream, settings)

@@ -25,6 +25,7 @@ from byok.core.errors import (
 )
 from byok.core.platform.paths import write_private
 from byok.core.routing import ListedModel, Purpose
+from byok.core.suggest import did_you_mean
 from byok.core.wire.json_body import parse_json
 from byok.dialects.default_models import choose_chat_model, choose_job_model
 from byok.dialects.model_facts import (
@@ -53,13 +54,14 @@ _MAX_PAGES = 20
 _MAX_PAGE_BYTES = 16 * 2**20
 _LIST_SECONDS = 12.0  # to fetch all pages
 _PROBE_SECONDS = 0.5
+_LATEST = ":latest"  # Ollama's name for a model without a tag
 _PROBE_BYTES = 64  # of an answer, to see whether it is JSON
 
 
 class CatalogEntry(Struct, eq=False):
     """An upstream in the catalog, with its models from the settings and its default.
 
-    The catalog changes the fields from `listed` on.
+    The catalog changes the fields from `chosen` on.
 
     Attributes:
         models: the models of the settings.
@@ -67,6 +69,7 @@ class CatalogEntry(Struct, eq=False):
         address: distinguishes upstreams of the same name in the cache file.
         vendor: the preset whose models these are.
         known: gets the facts of the list in the cache file.
+        chosen: the user's default model, until a list was searched for it.
         listed: the models of the last list.
         names: the default, configured and listed models.
         default: the default model, "" if there is none.
@@ -82,6 +85,7 @@ class CatalogEntry(Struct, eq=False):
     address: str = ""
     vendor: str = ""
     known: KnownModels | None = None
+    chosen: str = ""
     listed: list[ModelFacts] = field(default_factory=list)
     names: list[str] = field(default_factory=list)
     default: str = ""
@@ -159,6 +163,7 @@ class Catalog:
         keys = [entry.key for entry in self._entries.values()]
         cached = read_lists(file, keys)
         for entry in self._entries.values():
+            entry.chosen = entry.model
             entry.set_listed([*cached.get(entry.key, ())])
             if entry.known is not None and not entry.known.listed_facts():
                 entry.known.set_listed(entry.listed)
@@ -254,6 +259,9 @@ class Catalog:
             _log.warning(
                 "%s has no model yet.%s", name, cure if entry.vendor == OLLAMA else ""
             )
+        if entry.chosen and models:
+            _warn_if_unknown(entry, models)
+        entry.chosen = ""
         lists = {e.key: e.listed for e in self._entries.values() if e.listed}
         await asyncio.to_thread(write_lists, self._file, lists)
         return models
@@ -263,6 +271,23 @@ class Catalog:
             await self.fetch(name)
         except (UpstreamError, ConfigError, NotReady) as error:
             _log.warning("no list of models: %s", error.sentence)
+
+
+def _warn_if_unknown(entry: CatalogEntry, listed: Sequence[str]) -> None:
+    """Log that neither a list nor the settings nor byok's table have the default."""
+    known = (*entry.models, *known_table().models_of(entry.vendor))
+    if entry.chosen not in known and not is_listed(entry.chosen, listed):
+        guess = did_you_mean(entry.chosen, listed[:_MAX_CACHED_MODELS])
+        name = entry.upstream.name
+        _log.warning("%s lists no model %.80r. %s", name, entry.chosen, guess)
+
+
+def is_listed(model: str, listed: Sequence[str]) -> bool:
+    """Tell whether a list has a model, or a dated one that its name is an alias of."""
+    names = {name.removeprefix("models/") for name in listed}
+    plain = model.removeprefix("models/")
+    dated = (name.startswith(f"{plain}-20") for name in names)
+    return plain in names or f"{plain}{_LATEST}" in names or any(dated)
 
 
 def read_lists(file: Path, keys: Iterable[str]) -> Mapping[str, list[ModelFacts]]:

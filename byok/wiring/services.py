@@ -33,7 +33,7 @@ from byok.core.platform.paths import Paths
 from byok.core.prompts.own_files import load_prompts
 from byok.core.prompts.prompt_set import FitMemory, PromptSet
 from byok.core.redact import Redactor
-from byok.core.routing import OFFICIAL, EndpointGroup, ServedBy
+from byok.core.routing import OFFICIAL, EndpointGroup, ServedBy, split_id
 from byok.dialects.presets import find_preset
 from byok.features.cost import PriceOf
 from byok.protocols.augment.reply_job import DecodeState, make_caching_state
@@ -59,7 +59,7 @@ from byok.upstream.moments import MomentMemory, Moments
 from byok.upstream.official import OfficialService
 from byok.upstream.own_questions import QuestionRoutes
 from byok.upstream.provider_data_store import ProviderDataStore
-from byok.upstream.router import ChatPlaces, Router
+from byok.upstream.router import PLACEHOLDER, ChatPlaces, Router
 from byok.upstream.transport import Transports
 from byok.wiring.apis import base_url_of, local_upstreams
 from byok.wiring.key_sources import make_ladder, official_key_lookup, web_key_lookup
@@ -265,6 +265,11 @@ class _ServicesFactory:
         router = self._pool.router = Router(
             upstreams, catalog, default, settings.routing.aliases, local
         )
+        # A name without an upstream may be that of any upstream's model.
+        chosen = router.default()
+        is_sure = split_id(router.resolve(default)) or (default and len(upstreams) == 1)
+        if is_sure and chosen.model != PLACEHOLDER:
+            catalog[chosen.upstream].chosen = chosen.model
         fallbacks = self._pool.fallbacks = Fallbacks(
             router, settings.routing.fallback.for_purpose, local, self._fallback_memory
         )

@@ -259,3 +259,25 @@ async def test_every_command_answers_with_the_status(
     assert (sent["state"], sent["model"]) == ("filling", "embed-1")
     names = ("removed", "pushed", "pulled")
     assert {name: sent[name] for name in names if name in sent} == counted
+
+
+@pytest.mark.parametrize(
+    ("settings", "is_missing"),
+    [
+        ({"default": "byok:fake:nosuch"}, True),
+        ({"default": "nosuch"}, True),
+        ({"default": "fake-model"}, False),
+        ({"aliases": {"a": "byok:fake:nosuch"}, "default": "a"}, True),
+        ({}, False),
+    ],
+    ids=range(5),
+)
+async def test_a_default_that_its_upstream_does_not_list_is_said_at_the_start(
+    fake: FakeUpstream,
+    settings: dict[str, Any],
+    is_missing: bool,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async with running({**settings_for(fake.url), "routing": settings}) as editor:
+        await editor.services.catalog.settle(PATIENCE)
+        assert ("nosuch" in caplog.text) is is_missing

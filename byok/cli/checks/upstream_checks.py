@@ -32,6 +32,7 @@ from byok.dialects.refusals import window_cure
 from byok.settings import Settings, UpstreamSettings, chosen_models, upstream_named
 from byok.settings.keys import KeyLookup
 from byok.settings.keys.ladder import KeyPool, UpstreamKey
+from byok.upstream.catalog import is_listed
 from byok.upstream.client import HttpUpstream
 from byok.upstream.model_facts import Profiles
 from byok.upstream.model_table import known_table
@@ -53,7 +54,6 @@ _NAME_ONE = "byok serve --upstream NAME, or add [upstreams.NAME] to the settings
 _CREDENTIAL = "systemd credential"
 _DEFAULT = "default"
 _MAX_COMPARED = 500
-_LATEST = ":latest"  # Ollama's name for a model without a tag
 # Windows in tokens: the instructions and tools of an agent alone take about 12,000.
 _TOO_SMALL, _SMALL = 16_384, 32_768
 QUESTION_SECONDS = 90.0  # a local server may have to load its model first
@@ -340,7 +340,7 @@ async def check_model(context: CheckContext, use: str) -> CheckResult:
         listed = await list_models(context, name)
     except (CannotCheck, ByokError):
         return skip(f"{model}: the list of {name} is not known")
-    if _is_listed(model, listed):
+    if is_listed(model, listed):
         return good(f"{name} lists the model {model}")
     vendor = (await open_upstream(context, name)).spec.vendor
     if model in section.models or model in known_table().models_of(vendor):
@@ -355,14 +355,6 @@ async def check_model(context: CheckContext, use: str) -> CheckResult:
     if key == "routing.default" and not (await context.settings()).routing.default:
         cure = "byok models shows all; start byok with another --model."
     return wrong(f"{name} has no model {model}", f"{cure} {guess}".rstrip())
-
-
-def _is_listed(model: str, listed: Sequence[str]) -> bool:
-    """Tell whether a list has a model, or a dated one that its name is an alias of."""
-    names = {name.removeprefix("models/") for name in listed}
-    plain = model.removeprefix("models/")
-    dated = (name.startswith(f"{plain}-20") for name in names)
-    return plain in names or f"{plain}{_LATEST}" in names or any(dated)
 
 
 async def check_window(context: CheckContext, name: str) -> CheckResult:
