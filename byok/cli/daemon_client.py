@@ -282,7 +282,7 @@ class LocalClient(Struct, eq=False):
         return (await self._open_backend()).daemon
 
     async def follow(self, roots: Iterable[Path]) -> None:
-        """Follow more folders: permanently by the daemon, else while this client lives.
+        """Follow more folders while the daemon runs, or without one while this lives.
 
         Raises:
             ConfigError: one cannot be a workspace.
@@ -357,7 +357,7 @@ class LocalClient(Struct, eq=False):
 
     async def _add_roots(self, ask: Ask) -> None:
         for root in self.roots:
-            await ask(Service.INDEX_ADD, {"root": str(root)})
+            await ask(Service.INDEX_ADD, {"root": str(root), "permanent": False})
 
     async def _close(self, backend: _Backend | None) -> None:
         """Close a backend, unless another one has already replaced it."""

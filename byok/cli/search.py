@@ -130,4 +130,6 @@ async def _follow(client: LocalClient, roots: Iterable[Path]) -> None:
     await client.follow(new)
     if await client.daemon() is not None:
         for root in new:
-            tell(f"byok now indexes {root}. To undo: byok index remove {quote(root)}")
+            word = quote(root)
+            tell(f"byok indexes {root} until it ends. To go on: byok index add {word}")
+            tell(f"  To end that now: byok index remove {word}")

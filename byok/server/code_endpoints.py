@@ -111,7 +111,8 @@ class CodeEndpoints:
         return status
 
     async def _add(self, body: Json) -> Json:
-        added = await self._context.add(_path(body, "root"))
+        permanent = body.get("permanent") is not False
+        added = await self._context.add(_path(body, "root"), permanent=permanent)
         return {"workspace": to_builtins(added)}
 
     async def _remove(self, body: Json) -> Json:

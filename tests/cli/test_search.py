@@ -1,11 +1,15 @@
 """byok search, with a daemon and without."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 
 from byok.cli.search import wait_until_searchable
+from byok.core.platform.paths import find_paths
+from byok.search.index.store.workspaces import permanent_roots
+from byok.storage.database import open_unchanged
 from tests.fakes.commands import Cli
 from tests.fakes.daemon import daemon_thread
 from tests.fakes.rows import client, space
@@ -63,9 +67,11 @@ def test_with_a_daemon_the_workspace_around_is_searched(
         monkeypatch.chdir(other / "sub")
         elsewhere = cli("search", QUESTION)
         everywhere = cli("search", QUESTION, "--all")
+    with closing(open_unchanged(find_paths().database)) as db:
+        assert permanent_roots(db) == []  # only byok index add is for good
     assert "Path: sub/own.py" in elsewhere.out
     assert "bakery" not in elsewhere.out
-    assert f"byok now indexes {other}" in elsewhere.err
+    assert f"byok index add {other}" in elsewhere.err
     assert "Path: bakery/bakery/oven.py" in everywhere.out
     assert "Path: other/sub/own.py" in everywhere.out
 

@@ -193,15 +193,15 @@ class ContextEngine:
         syncs = [sync for key, sync in self._syncs.items() if key in ids]
         await asyncio.gather(*(sync.detect_changes() for sync in syncs))
 
-    async def add(self, root: Path) -> Workspace:
-        """Add a workspace, which is followed in this run of byok and all later ones.
+    async def add(self, root: Path, *, permanent: bool = True) -> Workspace:
+        """Add a workspace; a permanent one is followed in later runs of byok, too.
 
         Raises:
             ConfigError: the folder cannot be a workspace.
             NotReady: the database cannot be written; status 507 if the disk is full.
         """
         return await to_the_end(
-            self._open_workspace(self._checked_root(root), permanent=True)
+            self._open_workspace(self._checked_root(root), permanent=permanent)
         )
 
     async def _open_workspace(self, root: Path, *, permanent: bool) -> Workspace:

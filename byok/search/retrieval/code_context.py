@@ -289,13 +289,16 @@ class CodeContext(Struct, eq=False):
             remote,
         )
 
-    async def add(self, root: Path) -> WorkspaceReport:
+    async def add(self, root: Path, *, permanent: bool = True) -> WorkspaceReport:
         """Declare a workspace, whose changes are indexed from now on.
+
+        One that is not permanent is followed until byok ends.
 
         Raises:
             ConfigError: the folder cannot be a workspace.
         """
-        return _report_of(await (await self._open_engine()).engine.add(root))
+        engine = (await self._open_engine()).engine
+        return _report_of(await engine.add(root, permanent=permanent))
 
     async def remove(self, root: Path) -> bool:
         """Remove a workspace; False if the folder is none."""

@@ -84,7 +84,7 @@ async def test_client_with_a_daemon_sends_the_question_and_the_folders(
     assert found is not None
     assert found.port == rows.port
     assert [path for path, _ in rows.asked] == [ADD, STATUS, STATUS]
-    assert rows.asked[0][1] == {"root": str(tmp_path)}
+    assert rows.asked[0][1] == {"root": str(tmp_path), "permanent": False}
     assert own.opened == []
 
 
@@ -139,7 +139,7 @@ async def test_client_sends_more_folders_to_the_daemon(tmp_path: Path) -> None:
         LocalClient(find_paths(), Own().open) as client,
     ):
         await client.follow([tmp_path])
-    assert rows.asked == [(ADD, {"root": str(tmp_path)})]
+    assert rows.asked == [(ADD, {"root": str(tmp_path), "permanent": False})]
 
 
 PATH = "/byok/index/status"
