@@ -1,7 +1,7 @@
 """Members of a team that share vectors on a server: what each embeds and has stored."""
 
 import hashlib
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,12 +11,13 @@ import numpy as np
 
 from byok.search.outside.server import Pause
 from byok.search.vectors.recipe import is_embedded
+from byok.search.vectors.store.open_space import vectors_of
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.collection import TeamStore
 from byok.search.vectors.team.postgres import PostgresStore
 from byok.search.vectors.team.qdrant import QdrantStore
 from byok.search.vectors.team.team_index import TeamIndex, TeamPlace
-from byok.search.vectors.team.transfer import Transfer
+from byok.search.vectors.team.transfer import TeamExchange
 from byok.search.vectors.types import SpaceName
 from byok.upstream.transport import Route, Transports
 from tests.fakes.asker import Key
@@ -130,16 +131,20 @@ class Machine:
 
     def has(self, *texts: str) -> bool:
         """Tell whether the store has a vector of each text."""
-        found = self.store.vectors_of(self.space, keys(*texts))
+        found = self.store.read(vectors_of, self.space, keys(*texts))
         return found.keys() == {*keys(*texts)}
 
-    def transfer(self, team: Team, *, writes: bool = False) -> Transfer:
+    def exchange(self, team: Team, *, writes: bool = False) -> TeamExchange:
         """Return what a member of a team pushes and pulls with."""
         member = team.member(writes=writes, space=TEXT_SPACE)
         member.use(TEXT_SPACE, probe())
-        return Transfer(
-            member,
+
+        async def repositories_of(blob_ids: Collection[int]) -> list[str]:
+            return []
+
+        return TeamExchange(
             self.store,
-            self.space,
+            member,
+            repositories_of,
             may_go_on=lambda: next(self.goes_on, True),
         )

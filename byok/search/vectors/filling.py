@@ -35,6 +35,7 @@ from byok.search.index.store.schema import SPAN_BYTES
 from byok.search.index.types import Span
 from byok.search.vectors.numeric import check_shape
 from byok.search.vectors.recipe import ChunkText, is_embedded, texts_of
+from byok.search.vectors.store import listings
 from byok.search.vectors.store.database import Space
 from byok.search.vectors.store.listings import FillProgress
 from byok.search.vectors.store.store import VectorStore
@@ -184,12 +185,14 @@ class Filling(Struct, eq=False):
         while not is_complete:
             await self._wait_until_allowed()
             recipe = space.name.recipe
-            self._seen_version = await asyncio.to_thread(self.store.index_version)
+            self._seen_version = await asyncio.to_thread(
+                self.store.read, listings.index_version
+            )
             await asyncio.to_thread(self.store.refresh_listing, recipe, is_embedded)
             await self._count(space)
             first = self._blobs_by_hits()
             blobs = await asyncio.to_thread(
-                self.store.find_unlisted, recipe, first, _PLAN_BLOBS
+                self.store.read, listings.find_unlisted, recipe, first, _PLAN_BLOBS
             )
             if not blobs and self._may_be_incomplete:
                 blobs = await self._find_incomplete(space, first)
@@ -237,7 +240,7 @@ class Filling(Struct, eq=False):
         self.space = space
         self._batches, self._must_probe, self._probed_at = 0, False, time.monotonic()
         if self.team is not None:
-            self.team.use(space)
+            self.team.team.use(space.name, space.probe.ravel())
         if previous is not None and previous.id != space.id:
             self._retry_incomplete()
             raise _Replaced
@@ -249,7 +252,7 @@ class Filling(Struct, eq=False):
         """Return listed blobs that lack a vector; each is tried once."""
         limit = _PLAN_BLOBS + len(self._tried_blobs)
         candidates = await asyncio.to_thread(
-            self.store.find_incomplete, space, preferred, limit
+            self.store.read, listings.find_incomplete, space, preferred, limit
         )
         untried = [blob for blob in candidates if blob.blob_id not in self._tried_blobs]
         self._tried_blobs.update(blob.blob_id for blob in untried)
@@ -322,10 +325,10 @@ class Filling(Struct, eq=False):
 
     async def _wait_for_change(self) -> None:
         """Wait until the blobs of the index may have changed, or a probe is due."""
-        version = self.store.index_version
         while (
             not self._must_probe
-            and await asyncio.to_thread(version) == self._seen_version
+            and await asyncio.to_thread(self.store.read, listings.index_version)
+            == self._seen_version
         ):
             await self.sleep(_IDLE_SECONDS)
 

@@ -284,7 +284,8 @@ class EmbeddingService:
             ConfigError: there is no team, or this member only reads.
             NotReady: the team did not accept all; the message says why.
         """
-        return await (await self._require_session()).transfer().push()
+        exchange, space = (await self._require_session()).exchange()
+        return await exchange.push(space)
 
     async def pull(self) -> int:
         """Fetch missing vectors from the team; return how many were received.
@@ -293,7 +294,8 @@ class EmbeddingService:
             ConfigError: there is no team.
             NotReady: not all could be requested; the message says why.
         """
-        return await (await self._require_session()).transfer().pull()
+        exchange, space = (await self._require_session()).exchange()
+        return await exchange.pull(space)
 
     async def _require_session(self) -> "Session":
         """Return the session; opens the index if necessary.

@@ -21,8 +21,8 @@ from byok.search.vectors.filling import Filling
 from byok.search.vectors.recipe import texts_of
 from byok.search.vectors.store.database import remove_set_aside_files
 from byok.search.vectors.store.store import VectorStore
-from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
-from byok.search.vectors.team.transfer import Repositories, TeamExchange, Transfer
+from byok.search.vectors.team.team_index import TeamIndex
+from byok.search.vectors.team.transfer import Repositories, TeamExchange
 from byok.search.vectors.types import Embedder, EmbeddingState, EmbeddingStatus
 from byok.storage.database import today
 
@@ -56,21 +56,21 @@ class Session:
         `redact` removes the user's own keys from code before it is cut.
         """
         self._store = store
-        self._team = team
+        self._team: TeamExchange | None = None
+        if team is not None:
+            self._team = TeamExchange(
+                store,
+                team,
+                Repositories(engine).of_blobs,
+                may_go_on=lambda: not self._is_closed,
+            )
         self._questions = QuestionVectors(embedder)
         self._engine = engine
-        self._team_search: TeamSearch | None = None
-        exchange = None
-        if team is not None:
-            repositories_of = Repositories(engine).of_blobs
-            exchange = TeamExchange(store, team, repositories_of)
-            if team.status.searches:
-                self._team_search = TeamSearch(team, store, repositories_of)
         self.filling = Filling(
             store,
             engine,
             embedder,
-            team=exchange,
+            team=self._team,
             texts_of=partial(texts_of, redact=redact),
         )
         self._error = ""  # of the last search
@@ -88,7 +88,7 @@ class Session:
         async with AsyncExitStack() as cleanup:
             cleanup.push_async_callback(asyncio.to_thread, self._store.close)
             if self._team is not None:
-                cleanup.push_async_callback(self._team.close)
+                cleanup.push_async_callback(self._team.team.close)
             await self._questions.close()
             await self.filling.close()
 
@@ -110,8 +110,15 @@ class Session:
         self.filling.count_hits(blob_ids)
         try:
             near = await asyncio.to_thread(self._search, target, vector, view, blob_ids)
-            if not near.nearest and self._team_search and self._is_current(target):
-                near = await self._team_search.near(target, vector, view, blob_ids)
+            current = self.filling.space  # the one that is shared with the team
+            is_shared = current is not None and current.id == target.id
+            if (
+                not near.nearest
+                and is_shared
+                and self._team is not None
+                and self._team.team.status.searches
+            ):
+                near = await self._team.near(target, vector, view, blob_ids)
         except ByokError as error:
             self._error = error.sentence
             return _NOTHING
@@ -126,15 +133,10 @@ class Session:
             return _NOTHING
         return self._store.near(space, vector, view, blob_ids)
 
-    def _is_current(self, target: "Space") -> bool:
-        """Tell whether this is the space that is shared with the team."""
-        current = self.filling.space
-        return current is not None and current.id == target.id
-
     # The team
 
-    def transfer(self) -> Transfer:
-        """Return a transfer to and from the team, in the current space.
+    def exchange(self) -> "tuple[TeamExchange, Space]":
+        """Return the exchange with the team, and the current space.
 
         Raises:
             ConfigError: there is no team.
@@ -148,12 +150,7 @@ class Session:
         space = self.filling.space
         if space is None:
             raise NotReady("The embedding model did not answer yet.")
-        return Transfer(
-            self._team,
-            self._store,
-            space,
-            may_go_on=lambda: not self._is_closed,
-        )
+        return self._team, space
 
     # Status
 
@@ -162,10 +159,11 @@ class Session:
         filling = self.filling
         chunks, embedded, refused = filling.progress
         space = filling.space
+        team = self._team.team.status if self._team else None
         state = filling.state
         if state is EmbeddingState.COMPLETE and self._engine.state is State.INDEXING:
             state = EmbeddingState.STANDBY  # more chunks will need vectors
-        status = replace(
+        return replace(
             status,
             state=state,
             dimensions=space.name.dimensions if space else 0,
@@ -173,11 +171,10 @@ class Session:
             embedded=embedded,
             refused=refused,
             error=filling.error or self._questions.error or self._error,
-            note=self._team.status.note if self._team else "",
-            team=self._team.status if self._team else None,
+            bytes=await asyncio.to_thread(lambda: self._store.bytes),
+            note=team.note if team else "",
+            team=team,
         )
-        size = await asyncio.to_thread(lambda: self._store.bytes)
-        return replace(status, bytes=size)
 
 
 class QuestionVectors:

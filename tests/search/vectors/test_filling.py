@@ -13,6 +13,7 @@ from byok.search.index.store.chunk_index import View
 from byok.search.index.types import Span
 from byok.search.vectors.filling import Filling
 from byok.search.vectors.recipe import ChunkText, key_of
+from byok.search.vectors.store import listings
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import EmbeddingState
 from tests.fakes.engines import complete, indexed, until, written
@@ -37,7 +38,11 @@ class Running:
     async def complete(self) -> None:
         await complete(self.engine)
         await until(lambda: self.filling.state is EmbeddingState.COMPLETE)
-        await until(lambda: self.store.index_version() == self.filling._seen_version)
+        await until(
+            lambda: (
+                self.store.read(listings.index_version) == self.filling._seen_version
+            )
+        )
         await until(lambda: self.filling.state is EmbeddingState.COMPLETE)
 
     def nearest(self, text: str) -> str:
@@ -168,7 +173,9 @@ async def test_texts_that_changed_without_their_file_are_embedded_once(
     again = FakeEmbedder()
     async with running(tmp_path, again, start=False) as run:
         (space,) = run.store.spaces()
-        lacking = sum(1 for _ in run.store.find_incomplete(space))
+        lacking = sum(
+            1 for _ in run.store.read(listings.find_incomplete, space, (), 999)
+        )
         assert lacking > 0
         run.filling.texts_of = lambda path, lines, spans: texts_of(
             path, [f"masked {line}" for line in lines], spans

@@ -25,7 +25,7 @@ from byok.storage.damage import (
     is_plain,
     remove_set_aside,
 )
-from byok.storage.database import ForeignDatabase, open_or_begin_anew, today
+from byok.storage.database import ForeignDatabase, open_or_begin_anew
 from byok.storage.kind import DatabaseKind, Policy
 
 if TYPE_CHECKING:
@@ -164,19 +164,14 @@ def all_spaces(db: sqlite3.Connection) -> list[Space]:
         (LEFT,),
     )
     return [
-        Space(row[0], SpaceName(*row[1:6]), _vector(row[6]), row[7] == READY)
+        Space(
+            row[0],
+            SpaceName(*row[1:6]),
+            np.frombuffer(row[6], dtype=np.float32).reshape(1, -1),
+            row[7] == READY,
+        )
         for row in rows
     ]
-
-
-def find_space(
-    db: sqlite3.Connection, name: SpaceName, probe: "Vectors"
-) -> Space | None:
-    """Return the space of a name whose vector of the probe is still the same."""
-    for space in all_spaces(db):
-        if space.name == name and cosine(space.probe, probe) >= SAME_COSINE:
-            return space
-    return None
 
 
 def make_space(db: sqlite3.Connection, name: SpaceName, probe: "Vectors") -> Space:
@@ -197,35 +192,6 @@ def schedule_removal(db: sqlite3.Connection, spaces: Iterable[Space]) -> None:
     """Mark spaces for removal, inside a transaction; `tidy` deletes their rows."""
     rows = [(LEFT, space.id) for space in spaces]
     db.executemany("UPDATE space SET state = ? WHERE id = ?", rows)
-
-
-def record_good_probe(db: sqlite3.Connection, space: Space) -> None:
-    """Record that all vectors of a space are of its model, inside a transaction."""
-    db.execute("UPDATE space SET checked = turn WHERE id = ?", (space.id,))
-
-
-def record_refused(
-    db: sqlite3.Connection, space: Space, key_ids: Iterable[int]
-) -> None:
-    """Record that a model refuses these texts, inside a transaction."""
-    rows = [(space.id, key_id, today()) for key_id in key_ids]
-    db.executemany("INSERT OR REPLACE INTO refused VALUES(?, ?, ?)", rows)
-
-
-def drop_unchecked(db: sqlite3.Connection, space: Space) -> int:
-    """Delete the vectors made since the last good probe; return their number.
-
-    Some of them may be of another model. Inside a transaction.
-    """
-    return db.execute(
-        "DELETE FROM vector WHERE id >= ? AND id < ? "
-        "AND turn > (SELECT checked FROM space WHERE id = ?)",
-        (first_id(space.id), first_id(space.id + 1), space.id),
-    ).rowcount
-
-
-def _vector(packed: bytes) -> "Vectors":
-    return np.frombuffer(packed, dtype=np.float32).reshape(1, -1)
 
 
 class VectorDatabase:

@@ -7,6 +7,7 @@ from the row of the blob, and is deleted before any question is answered.
 
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 from byok.search.index.contents import Entry
@@ -83,6 +84,11 @@ def list_new(
     return sum(row[-1] is None for row in rows)
 
 
+def index_version(db: sqlite3.Connection) -> int:
+    """Return a number that changes when another connection changed the index."""
+    return int(db.execute("PRAGMA data.data_version").fetchone()[0])
+
+
 def delete_empty(db: sqlite3.Connection) -> None:
     """Delete the listings of blobs without chunks, so that these are checked again.
 
@@ -100,11 +106,7 @@ def find_unlisted(
 
 
 def find_incomplete(
-    db: sqlite3.Connection,
-    recipe: str,
-    space_id: int,
-    preferred: Collection[int],
-    limit: int,
+    db: sqlite3.Connection, space: Space, preferred: Collection[int], limit: int
 ) -> list[Entry]:
     """Return blobs that have a key without a vector, ordered as `find_unlisted` does.
 
@@ -116,7 +118,8 @@ def find_incomplete(
         "AND v.key_id = c.key_id) AND NOT EXISTS(SELECT 1 FROM refused r "
         "WHERE r.space_id = ? AND r.key_id = c.key_id)"
     )
-    return _find_blobs(db, missing, (recipe, space_id, space_id), preferred, limit)
+    values = (space.name.recipe, space.id, space.id)
+    return _find_blobs(db, missing, values, preferred, limit)
 
 
 def _find_blobs(
@@ -222,6 +225,12 @@ def count(db: sqlite3.Connection, recipe: str, space_id: int) -> tuple[int, int]
     return int(chunks), int(refused)
 
 
+def workspace_roots(db: sqlite3.Connection) -> dict[int, Path]:
+    """Return the folders of the workspaces by their ids."""
+    rows = db.execute("SELECT id, root FROM data.workspace")
+    return {number: Path(root) for number, root in rows}
+
+
 def keys_with_vector(
     db: sqlite3.Connection, space: Space, after_number: int, limit: int
 ) -> list[ListedKey]:
@@ -237,7 +246,10 @@ def keys_with_vector(
         "WHERE v.space_id = ? AND v.key_id > ? ORDER BY v.key_id LIMIT ?",
         (space.name.recipe, space.id, after_number, limit),
     )
-    return [ListedKey(n, key, _numbers(ids)) for n, key, ids in rows]
+    return [
+        ListedKey(n, key, tuple(sorted(map(int, ids.split(",")))) if ids else ())
+        for n, key, ids in rows
+    ]
 
 
 def keys_without_vector(
@@ -252,7 +264,3 @@ def keys_without_vector(
         (after_number, space.name.recipe, space.id, limit),
     )
     return [ListedKey(*row) for row in rows]
-
-
-def _numbers(joined: str | None) -> tuple[int, ...]:
-    return tuple(sorted(map(int, joined.split(",")))) if joined else ()

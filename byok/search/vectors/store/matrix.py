@@ -296,18 +296,14 @@ class RowsFile:
         return self._blocks
 
     @property
-    def size(self) -> int:
-        """The size of the file in bytes, with unused rows."""
-        return _HEADER_BYTES + len(self._blocks) * self._block_bytes
-
-    @property
     def is_short(self) -> bool:
         """Whether somebody truncated the file: reading the mapping would crash byok.
 
         True after `close`, which another thread may call at any moment.
         """
+        size = _HEADER_BYTES + len(self._blocks) * self._block_bytes
         try:
-            return os.fstat(self._file.fileno()).st_size < self.size
+            return os.fstat(self._file.fileno()).st_size < size
         except (ValueError, OSError):
             return True
 

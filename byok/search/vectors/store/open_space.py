@@ -67,11 +67,6 @@ class OpenSpace:
             raise
 
     @property
-    def size(self) -> int:
-        """The size of the rows file in bytes."""
-        return self._file.size
-
-    @property
     def is_short(self) -> bool:
         """Whether somebody truncated the rows file, so that it must be opened anew."""
         return self._file.is_short
@@ -220,15 +215,6 @@ def remove_files(folder: Path, space_ids: Iterable[int]) -> None:
                 path.unlink()
 
 
-def size_of(database: Path, folder: Path) -> int:
-    """Return the size of a database and the rows files in bytes."""
-    size = 0
-    for file in [*database.parent.glob(f"{database.name}*"), *folder.glob("*")]:
-        with suppress(OSError):  # the file may be removed meanwhile
-            size += file.lstat().st_size
-    return size
-
-
 def path_of(folder: Path, space_id: int) -> Path:
     """Return the rows file of a space."""
     return folder / f"space-{space_id}.rows"
@@ -262,7 +248,7 @@ def insert_vectors(
 
 
 def vectors_of(
-    db: sqlite3.Connection, space_id: int, dimensions: int, keys: Iterable[Key]
+    db: sqlite3.Connection, space: Space, keys: Iterable[Key]
 ) -> dict[Key, "Vectors"]:
     """Return the undamaged vectors of some keys, each of shape (dimensions,)."""
     sql = (
@@ -271,8 +257,8 @@ def vectors_of(
     )
     return {
         key: np.multiply(np.frombuffer(packed, np.int8), scale, dtype=np.float32)
-        for key, scale, crc, packed in select_in(db, sql, keys, (space_id,))
-        if _is_whole(scale, crc, packed, dimensions)
+        for key, scale, crc, packed in select_in(db, sql, keys, (space.id,))
+        if _is_whole(scale, crc, packed, space.name.dimensions)
     }
 
 

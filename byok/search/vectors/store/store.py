@@ -7,27 +7,25 @@ which waits for no other. Errors are ByokErrors, after which the store is unchan
 import logging
 import sqlite3
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Concatenate, ParamSpec, TypeVar
 
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import make_private
-from byok.search.index.contents import Entry
 from byok.search.index.store.chunk_index import View
 from byok.search.retrieval.model_aids import NearChunks
-from byok.search.vectors.numeric import normalise, quantise, select_rows
+from byok.search.vectors.numeric import cosine, normalise, quantise, select_rows
 from byok.search.vectors.store import database, listings
 from byok.search.vectors.store.database import LEFT, Space, VectorDatabase, first_id
-from byok.search.vectors.store.listings import FillProgress, ListedKey
+from byok.search.vectors.store.listings import FillProgress
 from byok.search.vectors.store.open_space import (
     OpenSpace,
-    StoredVectors,
     ids_of_keys,
     remove_files,
-    size_of,
-    vectors_of,
 )
 from byok.search.vectors.types import Key, SpaceName
+from byok.storage.database import today
 
 if TYPE_CHECKING:
     from byok.search.vectors.types import Vectors
@@ -41,6 +39,8 @@ _UNUSED_DAYS = 14
 _REFUSED_DAYS = 30  # after which a refused text is tried again
 _STEP_ROWS = 2000  # rows that a step of `tidy` removes
 _STEP_PAGES = 2000  # that a step returns to the disk
+P = ParamSpec("P")
+T = TypeVar("T")
 
 
 class VectorStore:
@@ -138,13 +138,19 @@ class VectorStore:
         If the vector of the probe text changed, the space is a new one, and vectors of
         the old one that no good probe confirmed are deleted.
         """
+        existing = None
         with self._database.writing() as db:
-            existing = database.find_space(db, name, probe)
-            for other in database.all_spaces(db):
-                if other.name == name and other != existing:
-                    self._drop_unchecked(db, other)
+            for space in database.all_spaces(db):
+                if space.name != name:
+                    continue
+                is_same = cosine(space.probe, probe) >= database.SAME_COSINE
+                if is_same and existing is None:
+                    existing = space
+                else:
+                    self._drop_unchecked(db, space)
             if existing is not None:
-                database.record_good_probe(db, existing)
+                sql = "UPDATE space SET checked = turn WHERE id = ?"
+                db.execute(sql, (existing.id,))
                 return existing
             created = database.make_space(db, name, probe)
         self._read_spaces()
@@ -155,7 +161,15 @@ class VectorStore:
             self._spaces = tuple(database.all_spaces(db))
 
     def _drop_unchecked(self, db: sqlite3.Connection, space: Space) -> None:
-        dropped = database.drop_unchecked(db, space)
+        """Delete the vectors made since the last good probe, inside a transaction.
+
+        Some of them may be of another model.
+        """
+        dropped = db.execute(
+            "DELETE FROM vector WHERE id >= ? AND id < ? "
+            "AND turn > (SELECT checked FROM space WHERE id = ?)",
+            (first_id(space.id), first_id(space.id + 1), space.id),
+        ).rowcount
         if dropped:
             _log.warning("the model was replaced: %d vectors are dropped", dropped)
             if opened := self._open.pop(space.id, None):
@@ -217,28 +231,15 @@ class VectorStore:
                 opened.forget(stale)
         return new
 
-    def index_version(self) -> int:
-        """Return a number that changes when another connection changed the index."""
+    def read(
+        self,
+        query: Callable[Concatenate[sqlite3.Connection, P], T],
+        *args: P.args,
+        **kwargs: P.kwargs,
+    ) -> T:
+        """Return the result of a query, such as those of `listings.py`."""
         with self._database.reading() as db:
-            return int(db.execute("PRAGMA data.data_version").fetchone()[0])
-
-    def find_unlisted(
-        self, recipe: str, preferred: Collection[int] = (), limit: int = 1024
-    ) -> list[Entry]:
-        """Return blobs without known keys: preferred ones, then the newest files."""
-        with self._database.reading() as db:
-            return listings.find_unlisted(db, recipe, preferred, limit)
-
-    def find_incomplete(
-        self, space: Space, preferred: Collection[int] = (), limit: int = 1024
-    ) -> list[Entry]:
-        """Return listed blobs that lack a vector in a space, in the same order.
-
-        Compares all chunks: a third of a second for 300,000.
-        """
-        recipe = space.name.recipe
-        with self._database.reading() as db:
-            return listings.find_incomplete(db, recipe, space.id, preferred, limit)
+            return query(db, *args, **kwargs)
 
     def list_chunks(
         self, space: Space, blobs: Mapping[int, Sequence[tuple[int, Key]]]
@@ -269,58 +270,25 @@ class VectorStore:
         with self._database.reading():  # places count as free until they are published
             opened = self.open_space(space)
             with self._database.writing() as db:
-                ids = ids_of_keys(db, listings.absent_keys(db, space.id, keys))
+                absent = listings.absent_keys(db, space.id, keys)
+                ids = ids_of_keys(db, absent)
                 row_of = {key: row for row, key in enumerate(keys)}
                 good = {key: i for key, i in ids.items() if rows.usable[row_of[key]]}
                 refused = [key for key in ids if key not in good]
-                database.record_refused(db, space, [ids[key] for key in refused])
+                db.executemany(
+                    "INSERT OR REPLACE INTO refused VALUES(?, ?, ?)",
+                    [(space.id, ids[key], today()) for key in refused],
+                )
                 good_rows = select_rows(rows, [row_of[key] for key in good])
                 stored = opened.store(list(good.values()), good_rows) if good else None
             if stored:
-                self._publish(opened, stored)
+                try:
+                    opened.publish(stored)
+                except BaseException:  # the next opening copies them from the database
+                    self._open.pop(space.id, None)
+                    opened.close()
+                    raise
         return refused
-
-    def _publish(self, opened: OpenSpace, stored: StoredVectors) -> None:
-        try:
-            opened.publish(stored)
-        except BaseException:  # the next opening copies them from the database
-            self._open.pop(opened.space.id, None)
-            opened.close()
-            raise
-
-    def vectors_of(self, space: Space, keys: Iterable[Key]) -> dict[Key, "Vectors"]:
-        """Return the vectors of those keys that have one, each (dimensions,)."""
-        with self._database.reading() as db:
-            return vectors_of(db, space.id, space.name.dimensions, keys)
-
-    # Sharing with a team
-
-    def roots(self) -> dict[int, Path]:
-        """Return the folders of the workspaces by their ids."""
-        with self._database.reading() as db:
-            return {
-                number: Path(root)
-                for number, root in db.execute("SELECT id, root FROM data.workspace")
-            }
-
-    def keys_with_vector(self, space: Space, after: int, limit: int) -> list[ListedKey]:
-        """Return a page of keys that have a vector in a space: those after a number."""
-        with self._database.reading() as db:
-            return listings.keys_with_vector(db, space, after, limit)
-
-    def keys_without_vector(
-        self, space: Space, after: int, limit: int
-    ) -> list[ListedKey]:
-        """Return a page of keys without a vector in a space: those after a number."""
-        with self._database.reading() as db:
-            return listings.keys_without_vector(db, space, after, limit)
-
-    def keys_of_blobs(
-        self, space: Space, blob_ids: Iterable[int]
-    ) -> dict[int, list[tuple[int, Key]]]:
-        """Return the ordinals and keys of the chunks of listed blobs."""
-        with self._database.reading() as db:
-            return listings.keys_of(db, space.name.recipe, blob_ids)
 
     # Status
 
@@ -334,7 +302,14 @@ class VectorStore:
     @property
     def bytes(self) -> int:
         """The bytes on disk of all files."""
-        return size_of(self.path, self._folder)
+        size = 0
+        for file in [
+            *self.path.parent.glob(f"{self.path.name}*"),
+            *self._folder.glob("*"),
+        ]:
+            with suppress(OSError):  # the file may be removed meanwhile
+                size += file.lstat().st_size
+        return size
 
     # Housekeeping
 

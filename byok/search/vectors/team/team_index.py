@@ -6,18 +6,9 @@ and a check of the salt. Only writers create anything.
 """
 
 import asyncio
-from collections.abc import (
-    Awaitable,
-    Callable,
-    Collection,
-    Iterable,
-    Mapping,
-    Sequence,
-    Set,
-)
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
-from itertools import islice
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from msgspec import Struct
 
@@ -28,12 +19,9 @@ from byok.core.errors import (
     RefusalKind,
     UpstreamRefused,
 )
-from byok.search.index.store.chunk_index import ChunkScore, View
 from byok.search.outside.server import Pause, SecretSource
-from byok.search.retrieval.model_aids import NearChunks
-from byok.search.vectors.numeric import cosine, normalise
-from byok.search.vectors.store.database import SAME_COSINE, Space
-from byok.search.vectors.store.store import VectorStore
+from byok.search.vectors.numeric import cosine
+from byok.search.vectors.store.database import SAME_COSINE
 from byok.search.vectors.team.collection import (
     MAX_LOOKUPS,
     TeamCollection,
@@ -49,10 +37,6 @@ if TYPE_CHECKING:
 _T = TypeVar("_T")
 _GONE = RefusalKind.NOT_FOUND
 QUESTION_SECONDS = 0.4  # as long as a question waits for its vector
-_NEAREST = 100
-_MAX_REQUESTED_KEYS = 1000  # of requested blobs: 40 KB of ids
-# Ordinals and keys of the chunks of blobs.
-_Chunks: TypeAlias = Mapping[int, Sequence[tuple[int, Key]]]
 
 
 class TeamPlace(Struct, frozen=True):
@@ -311,76 +295,3 @@ async def _offer(
     if hashed:
         await collection.add_repositories(existing, hashed)
     return len(new)
-
-
-class TeamSearch(Struct, eq=False):
-    """Searches views with the vectors of a team, while this machine has none.
-
-    After a change of model, or while filling is paused, colleagues may have vectors of
-    the same texts. Their server gets the vector of the question, and keyed hashes of
-    the texts in which its words were found; so this is off unless the user wants it.
-
-    `repositories_of` returns the names of the repositories of blobs.
-    """
-
-    team: TeamIndex
-    store: VectorStore
-    repositories_of: Callable[[Collection[int]], Awaitable[Sequence[str]]]
-
-    async def near(
-        self, space: Space, question: "Vectors", view: View, requested: Collection[int]
-    ) -> NearChunks:
-        """Return the nearest chunks of a view, and the best one of each requested blob.
-
-        Only chunks that are listed here are found. A silent server costs 0.4 seconds,
-        then a pause begins. `requested` has the best blobs first; only the first of
-        very many are looked up.
-
-        Raises:
-            DiskFull, NotReady, IndexFailed: the listing cannot be read.
-        """
-        row = normalise(question)
-        repositories = await self.repositories_of(view.ids)
-        if row is None or len(row) != space.name.dimensions or not repositories:
-            return NearChunks([], {})
-        chunks, all_keys = await asyncio.to_thread(self._listed_chunks, space, view)
-
-        async def ask(keys: Collection[Key], limit: int) -> Mapping[Key, float]:
-            return await self.team.nearest(
-                row, repositories=repositories, keys=keys, limit=limit
-            )
-
-        nearest_scores = await ask(all_keys, _NEAREST)
-        scores = dict(nearest_scores)
-        requested_keys = _keys_of(chunks, requested)
-        if nearest_scores and len(all_keys) > _NEAREST and requested_keys:
-            scores |= await ask(requested_keys, len(requested_keys))
-        nearest = await asyncio.to_thread(_hits, chunks, chunks, nearest_scores)
-        best: dict[int, ChunkScore] = {}
-        for hit in _hits(chunks, requested, scores):
-            best.setdefault(hit.blob_id, hit)
-        return NearChunks(nearest[:_NEAREST], best)
-
-    def _listed_chunks(self, space: Space, view: View) -> tuple[_Chunks, Set[Key]]:
-        """Return the listed chunks of a view, and all their keys; blocks."""
-        chunks = self.store.keys_of_blobs(space, view.ids)
-        return chunks, {key for keys in chunks.values() for _, key in keys}
-
-
-def _keys_of(chunks: _Chunks, blob_ids: Iterable[int]) -> list[Key]:
-    """Return the distinct keys of the first blobs."""
-    keys = (key for blob_id in blob_ids for _, key in chunks.get(blob_id, ()))
-    return [*islice(dict.fromkeys(keys), _MAX_REQUESTED_KEYS)]
-
-
-def _hits(
-    chunks: _Chunks, blob_ids: Iterable[int], scores: Mapping[Key, float]
-) -> list[ChunkScore]:
-    """Return the chunks of blobs that have a score, nearest first."""
-    hits = [
-        ChunkScore(blob_id, ordinal, scores[key])
-        for blob_id in blob_ids
-        for ordinal, key in chunks.get(blob_id, ())
-        if key in scores
-    ]
-    return sorted(hits, key=lambda hit: (-hit.score, hit.blob_id, hit.ordinal))

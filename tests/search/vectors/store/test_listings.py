@@ -5,8 +5,8 @@ import pytest
 from byok.search.index.store.schema import TO_INDEX, TO_REMOVE
 from byok.search.vectors.recipe import is_embedded
 from byok.search.vectors.store import listings
-from byok.search.vectors.store.database import VectorDatabase
-from tests.fakes.vectors import Rows, keys
+from byok.search.vectors.store.database import Space, VectorDatabase
+from tests.fakes.vectors import SPACE, Rows, keys, probe
 
 
 def look(connection: VectorDatabase, recipe: str = "1") -> int:
@@ -21,8 +21,9 @@ def planned(connection: VectorDatabase, *asked: int, limit: int = 99) -> list[in
 
 
 def missing(connection: VectorDatabase, space_id: int = 1) -> list[int]:
+    space = Space(space_id, SPACE, probe(), is_ready=False)
     with connection.reading() as db:
-        return [b.blob_id for b in listings.find_incomplete(db, "1", space_id, (), 99)]
+        return [blob.blob_id for blob in listings.find_incomplete(db, space, (), 99)]
 
 
 def test_asked_blobs_come_first_then_the_newest_files(

@@ -9,6 +9,7 @@ import pytest
 
 from byok.core.errors import IndexFailed
 from byok.search.vectors.recipe import is_embedded
+from byok.search.vectors.store import listings
 from byok.search.vectors.store.matrix import BLOCK
 from byok.search.vectors.store.open_space import path_of, remove_files
 from byok.search.vectors.store.store import VectorStore
@@ -117,7 +118,7 @@ def test_a_row_that_is_damaged_in_the_database_is_made_again(filled: Filled) -> 
     filled.store.close()
     filled.store = VectorStore(filled.path, filled.index)
     filled.check(77)
-    (blob,) = filled.store.find_incomplete(filled.space)
+    (blob,) = filled.store.read(listings.find_incomplete, filled.space, (), 99)
     assert blob.blob_id == filled.blob
     filled.store.put(filled.space, keys(TEXTS[77]), vectors([TEXTS[77]]))
     filled.check()

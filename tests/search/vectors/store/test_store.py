@@ -15,12 +15,13 @@ from msgspec.structs import replace
 from byok.core.errors import DiskFull, IndexFailed
 from byok.search.vectors.numeric import quantise
 from byok.search.vectors.recipe import is_embedded
-from byok.search.vectors.store import database
+from byok.search.vectors.store import database, listings
 from byok.search.vectors.store.database import Space, VectorDatabase
 from byok.search.vectors.store.open_space import (
     StoredVectors,
     ids_of_keys,
     insert_vectors,
+    vectors_of,
 )
 from byok.search.vectors.store.store import VectorStore, shrink_file, tidy
 from tests.fakes.disk import fill as fill_disk
@@ -93,7 +94,7 @@ def test_a_vector_that_is_no_direction_counts_as_refused(
     some[0], some[2, 5] = 0, np.nan
     assert store.put(space, texts, some) == [texts[0], texts[2]]
     assert store.progress(space) == (3, 1, 2)
-    assert store.find_incomplete(space) == []
+    assert store.read(listings.find_incomplete, space, (), 99) == []
 
 
 @pytest.mark.case("B128")
@@ -240,7 +241,9 @@ def test_vectors_of_a_model_that_came_back_are_not_taken_for_anothers(
     store.put(space, [beta], vectors(["beta"], model="other"))
     assert store.enter(SPACE, probe("other")) == other
     assert store.enter(SPACE, probe()) == space
-    assert store.vectors_of(space, keys("alpha", "beta")).keys() == {*keys("alpha")}
+    assert store.read(vectors_of, space, keys("alpha", "beta")).keys() == {
+        *keys("alpha")
+    }
 
 
 @pytest.mark.parametrize(
@@ -267,15 +270,18 @@ def test_rows_that_byok_never_wrote_are_an_error_of_byok(
 # Spaces: a model is known by its name and by its vector of the probe text
 
 
-def test_a_space_is_found_by_name_and_probe(connection: VectorDatabase) -> None:
-    with connection.writing() as db:
-        made = database.make_space(db, SPACE, probe())
-        noisy = probe() + np.float32(0.002) * probe("other")
-        assert database.find_space(db, SPACE, noisy) == made
-        assert database.find_space(db, SPACE, probe("other")) is None
-        assert database.find_space(db, SPACE, probe() * np.nan) is None
-        assert database.find_space(db, replace(SPACE, recipe="2"), probe()) is None
-        assert np.allclose(database.all_spaces(db)[0].probe, probe())
+def test_a_space_is_found_by_name_and_probe(store: VectorStore) -> None:
+    made = store.enter(SPACE, probe())
+    noisy = probe() + np.float32(0.002) * probe("other")
+    assert store.enter(SPACE, noisy) == made
+    assert np.allclose(store.spaces()[0].probe, probe())
+    for name, row in (
+        (SPACE, probe("other")),
+        (SPACE, probe() * np.nan),
+        (replace(SPACE, recipe="2"), probe()),
+    ):
+        assert store.enter(name, row) != made
+    assert store.enter(SPACE, probe()) == made
 
 
 @pytest.mark.parametrize(

@@ -15,7 +15,8 @@ from byok.search.retrieval.model_aids import NearChunks
 from byok.search.retrieval.scope import select_scope
 from byok.search.vectors.session import Session
 from byok.search.vectors.store.store import VectorStore
-from byok.search.vectors.team.team_index import TeamIndex, TeamSearch
+from byok.search.vectors.team.team_index import TeamIndex
+from byok.search.vectors.team.transfer import TeamExchange
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
 from tests.fakes.engines import indexed, project, until
 from tests.fakes.patience import PATIENCE
@@ -172,7 +173,7 @@ class Asker:
         self.machine, self.member = machine, member
         self.view = View("v", frozenset(machine.ids), 0)
         member.use(SPACE, probe())
-        self.search = TeamSearch(member, machine.store, here)
+        self.search = TeamExchange(machine.store, member, here)
 
     async def near(self, *asked: int, view: View | None = None) -> NearChunks:
         ids = [self.machine.ids[number] for number in asked]
@@ -238,6 +239,6 @@ async def test_outside_of_repositories_or_without_leave_nobody_is_asked(
     for searches, repositories_of in ((True, nowhere), (False, here)):
         member = team.member(space=SPACE, searches=searches)
         member.use(SPACE, probe())
-        search = TeamSearch(member, machine.store, repositories_of)
+        search = TeamExchange(machine.store, member, repositories_of)
         assert await search.near(machine.space, vector("q"), view, []) == NOTHING
     assert len(server.calls) == before

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from byok.core.errors import NotReady
+from byok.search.vectors.store.open_space import vectors_of
 from byok.search.vectors.team.transfer import Repositories
 from tests.fakes.engines import indexed, project
 from tests.fakes.project import git
@@ -39,15 +40,15 @@ async def test_what_one_machine_pushes_another_pulls(
     one.place(roots[0], *one.ids[:5])
     one.place(roots[1], *one.ids[4:8])
     one.place(roots[2], one.ids[9])
-    assert await one.transfer(team, writes=True).push() == 8
-    assert await one.transfer(team, writes=True).push() == 8
+    assert await one.exchange(team, writes=True).push(one.space) == 8
+    assert await one.exchange(team, writes=True).push(one.space) == 8
     [stored] = server.collections.values()
     lists = sorted(len(p.get("repo", [])) for _, p in stored.points.values())
     assert lists == [0, *[1] * 7, 2]  # the probe, and 8 texts
-    assert await two.transfer(team).pull() == 8
+    assert await two.exchange(team).pull(two.space) == 8
     assert two.has(*TEXTS[:8])
-    assert two.store.vectors_of(two.space, keys(TEXTS[25])) == {}
-    assert await two.transfer(team).pull() == 0
+    assert two.store.read(vectors_of, two.space, keys(TEXTS[25])) == {}
+    assert await two.exchange(team).pull(two.space) == 0
 
 
 async def test_vectors_that_are_switched_off_meanwhile_end_it(
@@ -61,15 +62,15 @@ async def test_vectors_that_are_switched_off_meanwhile_end_it(
     git(tmp_path, "init", "-q")
     git(tmp_path, "remote", "add", "origin", "https://host/a")
     one.place(tmp_path, *one.ids)
-    assert await one.transfer(team, writes=True).push() == 30
+    assert await one.exchange(team, writes=True).push(one.space) == 30
     monkeypatch.setattr("byok.search.vectors.team.transfer._PAGE", 4)
     two.goes_on = iter([True, False])
     with pytest.raises(NotReady, match="switched off"):
-        await two.transfer(team).pull()
-    assert len(two.store.vectors_of(two.space, keys(*TEXTS))) == 4
+        await two.exchange(team).pull(two.space)
+    assert len(two.store.read(vectors_of, two.space, keys(*TEXTS))) == 4
     one.goes_on = iter([True, True, False])
     with pytest.raises(NotReady, match="switched off"):
-        await one.transfer(team, writes=True).push()
+        await one.exchange(team, writes=True).push(one.space)
     assert next(one.goes_on, None) is None
 
 
