@@ -85,7 +85,9 @@ class ContextEngine:
                     asyncio.ensure_future(self._open_when_created(root))
                 )
         own_folders = OwnFolders(self.options.own_folders)
-        for root in await asyncio.to_thread(self._permanent_roots):
+        with self.store.reading() as db:
+            permanent_roots = workspaces.permanent_roots(db)
+        for root in permanent_roots:
             if own_folders.contain(root):  # an earlier byok accepted it
                 _log.warning("%s is byok's own folder: it is no longer indexed", root)
                 await self._forget_folder(root)
@@ -110,16 +112,15 @@ class ContextEngine:
             _log.info("%s exists now and is followed", root)
             return
 
-    def _permanent_roots(self) -> list[Path]:
-        with self.store.reading() as db:
-            return workspaces.permanent_roots(db)
-
     def _forget_unused(self) -> None:
         day = today()
         self.store.writing(tidy, self.store.database, day)
         with self.store.reading() as db:
-            unused = workspaces.unused_since(db, day - _UNUSED_DAYS)
-        for workspace_id in unused:
+            unused = db.execute(
+                "SELECT id FROM workspace WHERE NOT kept AND used < ?",
+                (day - _UNUSED_DAYS,),
+            ).fetchall()
+        for (workspace_id,) in unused:
             self.store.writing(self.store.batches.drop_workspace, workspace_id)
         self.store.writing(self.store.batches.flush)
 
@@ -218,8 +219,9 @@ class ContextEngine:
         workspace = Workspace(workspace_id, root, rules_of(root, self.options))
         if any(other.label == workspace.label for other in self.workspaces):
             workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
+        sql = "SELECT path, blob_id FROM file WHERE workspace_id = ?"
         with self.store.reading() as db:
-            workspace.load(workspaces.files_of(db, workspace_id))
+            workspace.load(dict(db.execute(sql, (workspace_id,)).fetchall()))
         sync = Synchroniser(workspace, self.store, self.indexer, self.options)
         self._by_id[workspace_id] = workspace
         self._syncs[workspace_id] = sync
@@ -265,11 +267,12 @@ class ContextEngine:
 
     async def _forget_folder(self, root: Path) -> bool:
         """Remove a folder that was indexed before and is not followed now."""
+        sql = "SELECT id FROM workspace WHERE root = ?"
         with self.store.reading() as db:
-            workspace_id = workspaces.find_id(db, root)
-        if workspace_id is None:
+            row = db.execute(sql, (str(root),)).fetchone()
+        if row is None:
             return False
-        await self._drop(workspace_id)
+        await self._drop(row[0])
         return True
 
     async def _drop(self, workspace_id: int) -> None:

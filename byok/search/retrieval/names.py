@@ -16,11 +16,9 @@ from typing import Any, NamedTuple
 from byok.search.index.files.languages import LANGUAGE_OF
 from byok.search.index.parse.prepare import (
     NameKind,
-    base_mark,
     exact_mark,
     folded_mark,
     plain_name,
-    use_mark,
 )
 from byok.search.index.store.chunk_index import ChunkScore
 
@@ -251,9 +249,12 @@ def identifier_of(text: str) -> str:
     identifier = identifier.strip(_QUOTES).strip()
     if not _IDENTIFIER.fullmatch(identifier):
         return ""
-    return (
-        "" if _is_file_name(identifier) else plain_name(_BRACKETS.sub("", identifier))
-    )
+    _, dot, suffix = identifier.rpartition(".")
+    if (dot and suffix.lower() in LANGUAGE_OF) or _OTHER_FILE_NAME.fullmatch(
+        identifier
+    ):
+        return ""
+    return plain_name(_BRACKETS.sub("", identifier))
 
 
 def definition_marks(name: str) -> dict[str, float]:
@@ -263,13 +264,6 @@ def definition_marks(name: str) -> dict[str, float]:
         for kind, weight in _WEIGHT_OF_KIND.items()
         for mark in (exact_mark, folded_mark)
     }
-
-
-def reference_marks(name: str, intent: NameIntent) -> dict[str, float]:
-    """Return the index marks of chunks that use a name, or that implement it."""
-    if intent is NameIntent.IMPLEMENTATIONS:
-        return {base_mark(name): 1.0}
-    return {base_mark(name): 1.0, use_mark(name): 1.0}
 
 
 def methods_of_interface(name: str, text: str) -> tuple[str, ...]:
@@ -291,8 +285,3 @@ def _find_name_with_intent(text: str) -> NameQuestion | None:
                 is_plain = name.islower() and _LOOKS_LIKE_CODE.search(written) is None
                 return NameQuestion(name, intent, is_plain)
     return None
-
-
-def _is_file_name(text: str) -> bool:
-    has_known_suffix = "." in text and text.rpartition(".")[2].lower() in LANGUAGE_OF
-    return has_known_suffix or bool(_OTHER_FILE_NAME.fullmatch(text))

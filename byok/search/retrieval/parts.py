@@ -64,7 +64,7 @@ def split_parts(text: str) -> list[str]:
         for part in map(str.strip, split(text)):
             if parts and _REFERS_BACK.search(part):
                 parts[-1] += f" {part}"
-            elif _has_enough_words(part):
+            elif len(_WORD.findall(part)) >= _MIN_WORDS or _IDEOGRAPHS.search(part):
                 parts.append(part)
         if len(parts) > 1:
             last = parts[_MAX_PARTS - 1 :]
@@ -85,7 +85,11 @@ def join_rankings(
         best = max((file.score for file in files), default=0.0) or 1.0
         for rank, file in enumerate(files):
             score = weight * file.score / best
-            chunks = _scale_chunks(file.chunks, score)
+            best_chunk = (file.chunks[0].score if file.chunks else 0.0) or 1.0
+            chunks = tuple(
+                chunk._replace(score=score * chunk.score / best_chunk)
+                for chunk in file.chunks
+            )
             known = joined.get(file.path)
             if known is not None:
                 chunks = _join_chunks((*known.chunks, *chunks))
@@ -96,11 +100,6 @@ def join_rankings(
                 joined[file.path] = replace(known, chunks=chunks)
     # Equal scores by rank, so that many equal files of one part do not come first.
     return sorted(joined.values(), key=lambda file: (-file.score, ranks[file.path]))
-
-
-def _has_enough_words(part: str) -> bool:
-    enough = len(_WORD.findall(part)) >= _MIN_WORDS
-    return enough or _IDEOGRAPHS.search(part) is not None
 
 
 def _split_at_marks(mark: re.Pattern[str], text: str) -> list[str]:
@@ -132,13 +131,6 @@ def _split_clauses(text: str) -> list[str]:
         return [text]
     first, *others = _CLAUSE_BREAK.split(text)
     return others if _INTRODUCTION.fullmatch(first) and others else [first, *others]
-
-
-def _scale_chunks(chunks: Sequence[ChunkScore], score: float) -> tuple[ChunkScore, ...]:
-    best = chunks[0].score if chunks else 1.0
-    return tuple(
-        chunk._replace(score=score * chunk.score / (best or 1.0)) for chunk in chunks
-    )
 
 
 def _join_chunks(chunks: Iterable[ChunkScore]) -> tuple[ChunkScore, ...]:

@@ -145,7 +145,8 @@ class PassageFinder(Struct, eq=False):
         length: int,
     ) -> CodeContextBlock:
         files = _FileReader(self.engine.contents)
-        attached = _read_attachments(files, question.guided, max_attached_files(length))
+        max_files = max(1, length // _MIN_CHARS_PER_FILE)
+        attached = _read_attachments(files, question.guided, max_files)
         find_sections = _QuestionSections(
             self._rank_by_index, query, [file.blob_id for file in attached.files]
         )
@@ -217,11 +218,6 @@ def render_attached(
     text += _write_notes(omitted, limit - len(_ATTACHED_HEADING) - len(text))
     written = tuple(block.shown for block in fitting if block.text)
     return RenderedAnswer(_ATTACHED_HEADING + text if text else "", written)
-
-
-def max_attached_files(limit: int) -> int:
-    """Return how many attached files an answer of `limit` characters can show."""
-    return max(1, limit // _MIN_CHARS_PER_FILE)
 
 
 def _write_notes(notes: Iterable[str], free: int) -> str:

@@ -147,13 +147,13 @@ class HistorySignals:
                 share = self._weights[commit]
                 for file in self._commits[commit]:
                     counts[file] += share
-            factor = weight * self._rarity(len(counts)) * (_K1 + 1)
+            rarity = math.log(
+                1 + (self._size - len(counts) + 0.5) / (len(counts) + 0.5)
+            )
+            factor = weight * rarity * (_K1 + 1)
             for file, count in counts.items():
                 scores[file] += factor * count / (count + _K1 * self._lengths[file])
         return {self._path_of_file[file]: score for file, score in scores.items()}
-
-    def _rarity(self, files: int) -> float:
-        return math.log(1 + (self._size - files + 0.5) / (files + 0.5))
 
     def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
         """Return the gains of files that were changed with scored files, by path.
@@ -172,12 +172,8 @@ class HistorySignals:
         return {self._path_of_file[file]: gain for file, gain in gains.items()}
 
     def _companions(self, file: int) -> _Companions:
-        companions = self._companion_cache.get(file)
-        if companions is None:
-            companions = self._companion_cache[file] = self._count_companions(file)
-        return companions
-
-    def _count_companions(self, file: int) -> _Companions:
+        if (cached := self._companion_cache.get(file)) is not None:
+            return cached
         counts: dict[int, float] = defaultdict(float)
         for commit in self._commits_of_file[file][:_MAX_COMMITS_OF_FILE]:
             files = self._commits[commit]
@@ -185,7 +181,9 @@ class HistorySignals:
                 if other != file:
                     counts[other] += 1 / (len(files) - 1)
         shares = array("d", counts.values())
-        return array("I", counts), shares, sum(shares)
+        companions = (array("I", counts), shares, sum(shares))
+        self._companion_cache[file] = companions
+        return companions
 
 
 class JoinedHistorySignals:
@@ -321,7 +319,11 @@ class _Ranking:
         self._chunks = {path: tuple(scored) for path, (_, scored) in chunks.items()}
         weights = _CHUNK_WEIGHTS if query.formats is None else _FORMAT_CHUNK_WEIGHTS
         self._text = {
-            path: _weighted_sum(scored, weights) for path, (_, scored) in chunks.items()
+            path: sum(
+                weight * chunk.score
+                for weight, chunk in zip(weights, scored, strict=False)
+            )
+            for path, (_, scored) in chunks.items()
         }
         self._name_weight = _FILE_NAME_WEIGHT * max(self._text.values(), default=0.0)
         self._messages: Mapping[str, float] = {}
@@ -388,9 +390,13 @@ class _Ranking:
         self, path: str, entry: FileEntry, chunks: Sequence[ChunkScore]
     ) -> None:
         self._files.setdefault(path, entry)
-        matching = self._chunks.get(path, ())
-        self._chunks[path] = _put_first(chunks[0], matching) if matching else (*chunks,)
         self._base_scores.pop(path, None)
+        if matching := self._chunks.get(path, ()):
+            # The definition comes first, with the best score, so it is shown.
+            first = chunks[0]._replace(score=matching[0].score)
+            others = (chunk for chunk in matching if chunk.ordinal != first.ordinal)
+            chunks = (first, *others)
+        self._chunks[path] = tuple(chunks)
 
     def _add_files(self, paths: Iterable[str]) -> None:
         """Add files of the view that have no matching text yet."""
@@ -403,7 +409,10 @@ class _Ranking:
 
     def _scores(self) -> dict[str, float]:
         for path in self._files.keys() - self._base_scores.keys():
-            self._base_scores[path] = _base_score(self._reasons(path))
+            reasons = self._reasons(path)
+            score = reasons.text + reasons.name + reasons.history
+            score += reasons.definition + reasons.use
+            self._base_scores[path] = score * reasons.kind
         gains = self._gains
         return {
             path: score + gains.get(path, 0.0)
@@ -418,8 +427,10 @@ class _Ranking:
 
     def _reasons(self, path: str) -> Reasons:
         name = 0.0
-        if path in self._text:
-            name = self._name_weight * _name_share(path, self._query.parts)
+        words = _words_of_name(path.rpartition("/")[2]) if path in self._text else ()
+        if words:
+            share = len(self._query.parts.intersection(words)) / len(words)
+            name = self._name_weight * share
         return Reasons(
             self._text.get(path, 0.0),
             name,
@@ -447,25 +458,6 @@ def _chunks_by_file(
     return by_path
 
 
-def _put_first(
-    definition: ChunkScore, chunks: Sequence[ChunkScore]
-) -> tuple[ChunkScore, ...]:
-    """Put the chunk with the definition first, with the best score, so it is shown."""
-    others = [chunk for chunk in chunks if chunk.ordinal != definition.ordinal]
-    return (definition._replace(score=chunks[0].score), *others)
-
-
-def _weighted_sum(scored: list[ChunkScore], weights: Sequence[float]) -> float:
-    best = zip(weights, scored, strict=False)
-    return sum(weight * chunk.score for weight, chunk in best)
-
-
-def _name_share(path: str, parts: frozenset[str]) -> float:
-    """Return the share of a file name's words that the query contains."""
-    words = _words_of_name(path.rpartition("/")[2])
-    return len(words & parts) / len(words) if words else 0.0
-
-
 def _is_file_named_like(path: str, identifier: str) -> bool:
     """Tell whether a file is named like an identifier: `join_set.rs`, `JoinSet.kt`."""
     stem = path.rpartition("/")[2].partition(".")[0]
@@ -482,11 +474,6 @@ def _squash(name: str) -> str:
 def _words_of_name(name: str) -> frozenset[str]:
     stem = (name.rpartition(".")[0] or name).replace("-", " ").replace(".", " ")
     return frozenset(term for term in terms(stem) if not term.startswith(COMPOUND))
-
-
-def _base_score(reasons: Reasons) -> float:
-    score = reasons.text + reasons.name + reasons.history
-    return (score + reasons.definition + reasons.use) * reasons.kind
 
 
 def _top_scores(scores: Mapping[str, float], count: int) -> dict[str, float]:

@@ -203,14 +203,6 @@ def merge(files: Sequence[RankedFile], positions: Sequence[int]) -> list[RankedF
     ]
 
 
-class _ListedFile(NamedTuple):
-    """A row of the list: what the model sees of a file."""
-
-    path: str
-    names: str
-    line: str
-
-
 def shuffle(question: str, files: Sequence[RankedFile]) -> list[int]:
     """Return the positions of the files, from 0, in the order of the model's list."""
     start = hashlib.blake2b(question.encode("utf-8", "surrogatepass"))
@@ -244,7 +236,7 @@ def write_list(
     """
     masked = " ".join(" ".join(mask_lines(question.splitlines())).split())
     rows = [_describe(file, query, read_chunks(file)) for file in files]
-    list_text = "\n".join(f"{n} {' | '.join(row)}" for n, row in enumerate(rows, 1))
+    list_text = "\n".join(f"{n} {row}" for n, row in enumerate(rows, 1))
     return f"Question: {_one_line(masked, _MAX_QUESTION_CHARS)}\n\n{list_text}\n"
 
 
@@ -258,13 +250,14 @@ def read_numbers(answer: str, count: int) -> list[int]:
     return [*positions][:MAX_NUMBERS]
 
 
-def _describe(
-    file: RankedFile, query: Query, chunks: Sequence[Sequence[str]]
-) -> _ListedFile:
+def _describe(file: RankedFile, query: Query, chunks: Sequence[Sequence[str]]) -> str:
+    """Return the path of a file, names that it defines, and its best line."""
     path = _one_line(mask(file.path)[-_MAX_PATH_CHARS:], _MAX_PATH_CHARS)
     names = " ".join(dict.fromkeys(_defined_names(chunks)))
+    if len(names) > _MAX_NAMES_CHARS:
+        names = names[:_MAX_NAMES_CHARS].rpartition(" ")[0]
     best = _best_line(chunks[0] if chunks else (), query)
-    return _ListedFile(path, _cut_names(names), _one_line(best, _MAX_LINE_CHARS))
+    return f"{path} | {names} | {_one_line(best, _MAX_LINE_CHARS)}"
 
 
 def _defined_names(chunks: Sequence[Sequence[str]]) -> Iterator[str]:
@@ -275,12 +268,6 @@ def _defined_names(chunks: Sequence[Sequence[str]]) -> Iterator[str]:
             # An indented variable is a local one.
             if definition and not (definition["variable"] and line[:1].isspace()):
                 yield definition["name"]
-
-
-def _cut_names(names: str) -> str:
-    if len(names) <= _MAX_NAMES_CHARS:
-        return names
-    return names[:_MAX_NAMES_CHARS].rpartition(" ")[0]
 
 
 def _best_line(lines: Sequence[str], query: Query) -> str:

@@ -11,7 +11,7 @@ name.
 import asyncio
 import random
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -95,16 +95,12 @@ class BatchSize:
 
     def first_batch(self, texts: Sequence[str]) -> Sequence[str]:
         """Return the first of these texts, as many as make one request."""
-        count = max(1, sum(1 for _ in self._fitting(texts)))
-        return texts[:count]
-
-    def _fitting(self, texts: Sequence[str]) -> Iterator[str]:
         tokens = 0
-        for text in texts[: self._current]:
+        for count, text in enumerate(texts[: self._current]):
             tokens += estimate_tokens(text)
             if tokens > MAX_TOKENS:
-                return
-            yield text
+                return texts[: max(1, count)]
+        return texts[: self._current]
 
     def record_answer(self, count: int, seconds: float) -> None:
         """Record that a batch of `count` texts was answered, and how fast."""

@@ -285,7 +285,10 @@ class Filling(Struct, eq=False):
 
     async def _list_missing(self, space: Space, texts_by_blob: Texts) -> MissingTexts:
         """Store the keys of blobs; return their texts that have no vector."""
-        keys = keys_of(texts_by_blob)
+        keys = {
+            blob_id: [(chunk.ordinal, chunk.key) for chunk in texts or ()]
+            for blob_id, texts in texts_by_blob.items()
+        }
         absent = await asyncio.to_thread(self.store.list_chunks, space, keys)
         return {
             chunk.key: (chunk.text, blob_id)
@@ -374,14 +377,6 @@ def read_texts(contents: Contents, blobs: Sequence[Entry], texts_of: TextsOf) ->
         else:
             texts_by_blob[blob.blob_id] = texts_of(entry.path, lines, entry.spans)
     return texts_by_blob
-
-
-def keys_of(texts_by_blob: Texts) -> dict[int, list[tuple[int, Key]]]:
-    """Return the ordinals and keys of each blob's chunks."""
-    return {
-        blob_id: [(chunk.ordinal, chunk.key) for chunk in texts or ()]
-        for blob_id, texts in texts_by_blob.items()
-    }
 
 
 @contextmanager

@@ -86,7 +86,10 @@ def texts_of(
     """
     if not is_embedded(path):
         return []
-    masked = mask_lines(_redact_lines(lines, redact), path=path)
+    whole = "\n".join(lines)  # redacted at once, as hardly any file has such a key
+    if redact(whole) != whole:
+        lines = [redact(line) for line in lines]
+    masked = mask_lines(lines, path=path)
     visible = [line[:_MAX_LINE_CHARS] for line in masked]
     masked_path = mask(redact(path), path=path)[-_MAX_PATH_CHARS:]
     enclosing = _enclosing_lines(visible, [span.first for span in spans])
@@ -95,16 +98,11 @@ def texts_of(
         body = visible[span.first : min(span.last + 1, span.first + _MAX_LINES)]
         if not any(map(_has_letter, body)):
             continue
-        text = _join_and_cut(
-            [masked_path, *enclosing[ordinal], *_outline_and_start(body)]
-        )
+        parts = [masked_path, *enclosing[ordinal], *_outline_and_start(body)]
+        text = "\n".join(parts)[:MAX_TEXT_CHARS].rstrip()
+        text = text.encode("utf-8", "replace").decode()  # without lone surrogates
         texts.append(ChunkText(ordinal, key_of(text), text))
     return texts
-
-
-def _redact_lines(lines: Sequence[str], redact: Callable[[str], str]) -> Sequence[str]:
-    text = "\n".join(lines)  # all at once, as hardly any file has such a key
-    return lines if redact(text) == text else [redact(line) for line in lines]
 
 
 def _enclosing_lines(lines: Sequence[str], starts: Sequence[int]) -> list[list[str]]:
@@ -169,12 +167,6 @@ def _dedent(lines: Sequence[str]) -> list[str]:
     expanded = [line.expandtabs(_TAB_WIDTH).rstrip() for line in lines if line.strip()]
     shared = min(map(_indent, expanded), default=0)
     return [line[shared:] for line in expanded]
-
-
-def _join_and_cut(lines: Sequence[str]) -> str:
-    """Return the text of lines, cut; characters without UTF-8 are replaced."""
-    text = "\n".join(lines)[:MAX_TEXT_CHARS].rstrip()
-    return text.encode("utf-8", "replace").decode()
 
 
 def count_chunks(store: "Store") -> int:

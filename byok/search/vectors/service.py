@@ -125,7 +125,8 @@ class EmbeddingService:
         try:
             self._session = await self._make_session(plan, engine)
         except ByokError as error:
-            self._record_error(error)
+            self._error = error.sentence
+            _log.warning("vectors cannot be used: %s", error.sentence)
             return
         self._session.start(paused=self.consent.paused)
 
@@ -162,10 +163,6 @@ class EmbeddingService:
 
     def _may_send(self, target: EmbeddingTarget) -> bool:
         return self.consent.allows(target.host, target.model, is_local=target.is_local)
-
-    def _record_error(self, error: ByokError) -> None:
-        self._error = error.sentence
-        _log.warning("vectors cannot be used: %s", error.sentence)
 
     # Questions
 
@@ -268,14 +265,14 @@ class EmbeddingService:
         if not self._files[0].exists():
             return 0
         await self._ensure_index_open()
-        return await to_the_end(self._clear())
+        from byok.search.vectors.session import clear_vectors
 
-    async def _clear(self) -> int:
-        async with self._changing:
-            await self._stop_session()
-            from byok.search.vectors.session import clear_vectors
+        async def clear() -> int:
+            async with self._changing:
+                await self._stop_session()
+                return await asyncio.to_thread(clear_vectors, *self._files)
 
-            return await asyncio.to_thread(clear_vectors, *self._files)
+        return await to_the_end(clear())
 
     async def push(self) -> int:
         """Give the team the vectors stored here; return how many of them it has now.

@@ -109,7 +109,10 @@ def _to_expression(line: str) -> tuple[bytes, bool] | None:
     Return None if the line matches nothing, as lines that git cannot read.
     """
     try:
-        text = _IN_FOLDER.sub(r"/**/*\1", _to_private_use(line))
+        # What pathspec would misread is replaced by characters of the private use area.
+        text = line.encode("utf-8", "surrogateescape").decode("latin-1")
+        text = _ESCAPES.sub(_replace_escape, text).translate(_PRIVATE_USE)
+        text = _IN_FOLDER.sub(r"/**/*\1", text)
         expression, ignores = GitIgnoreSpecPattern.pattern_to_regex(text)
     except (GitIgnorePatternError, UnicodeError):
         return None
@@ -117,12 +120,6 @@ def _to_expression(line: str) -> tuple[bytes, bool] | None:
         return None
     # pathspec's expressions also match paths in a folder of that name; `$` prevents it.
     return f"(?:{expression})$".translate(_RE2).encode("latin-1"), ignores
-
-
-def _to_private_use(text: str) -> str:
-    """Replace what pathspec would misread by characters of the private use area."""
-    raw = text.encode("utf-8", "surrogateescape")
-    return _ESCAPES.sub(_replace_escape, raw.decode("latin-1")).translate(_PRIVATE_USE)
 
 
 def _replace_escape(match: re.Match[str]) -> str:

@@ -278,12 +278,10 @@ class Rules:
     ) -> _Chain:
         for name in IGNORE_FILES:
             if names is None or name in names:
-                chain = self._with_file(chain, prefix + name, len(prefix))
+                path = prefix + name
+                if content := self._load(path):
+                    chain = self._append_rules(chain, path, content, "", len(prefix))
         return chain
-
-    def _with_file(self, chain: _Chain, path: str, start: int) -> _Chain:
-        content = self._load(path)
-        return self._append_rules(chain, path, content, "", start) if content else chain
 
     def _append_rules(
         self, chain: _Chain, path: str, content: bytes, prefix: str, start: int

@@ -173,7 +173,12 @@ def kind_of(path: str) -> Kind:
         return Kind.CONF
     if _is_doc(path, name, extension):
         return Kind.DOC
-    if _is_test(path, name):
+    if (
+        _TEST_FOLDER.search(path)
+        or _TEST_SOURCES.search(path)
+        or _TEST_NAME.fullmatch(name)
+        or _TEST_CLASS.fullmatch(name)
+    ):
         return Kind.TEST
     if _EXAMPLE_FOLDER.search(path):
         return Kind.EXAMPLE
@@ -207,15 +212,6 @@ def _is_doc(path: str, name: str, extension: str) -> bool:
         return True
     # `NEWS` and `LICENSE-MIT` are documents, `history.py` and `release.yml` are not.
     return extension not in LANGUAGE_OF and _DOC_NAME.match(name) is not None
-
-
-def _is_test(path: str, name: str) -> bool:
-    return bool(
-        _TEST_FOLDER.search(path)
-        or _TEST_SOURCES.search(path)
-        or _TEST_NAME.fullmatch(name)
-        or _TEST_CLASS.fullmatch(name)
-    )
 
 
 def _extension(name: str) -> str:

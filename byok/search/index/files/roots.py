@@ -1,16 +1,14 @@
 """Which folders may be workspaces."""
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import TypeAlias
 
 from byok.core.errors import BadRequest, ConfigError
 from byok.core.escapes import is_text
 from byok.core.suggest import did_you_mean
 
 NO_WORKSPACE = "byok has no workspace yet: `byok index add DIR` adds one."
-_Identity: TypeAlias = tuple[int, int]
 
 
 class OwnFolders:
@@ -22,7 +20,11 @@ class OwnFolders:
 
     def __init__(self, folders: Iterable[Path]) -> None:
         self._paths = frozenset(map(os.path.realpath, folders))
-        self._path_by_identity = dict(self._identities())
+        self._path_by_identity = {
+            _identity(folder): folder
+            for top in self._paths
+            for folder, _, _ in os.walk(top)
+        }
 
     def contain(self, path: Path) -> bool:
         """Tell whether a folder is one of byok's, or is in one."""
@@ -36,11 +38,6 @@ class OwnFolders:
         known = self._path_by_identity.get(_identity(path))
         # The inode may belong to another folder meanwhile.
         return known is not None and _identity(known) == _identity(path)
-
-    def _identities(self) -> Iterator[tuple[_Identity, str]]:
-        for top in self._paths:
-            for folder, _, _ in os.walk(top):
-                yield _identity(folder), folder
 
 
 def check_root(root: Path, own_folders: OwnFolders) -> Path:
@@ -124,7 +121,7 @@ def _guess_folder(root: Path) -> str:
     return guess or "Name the folder of a project, such as: byok index add ."
 
 
-def _identity(path: str) -> _Identity:
+def _identity(path: str) -> tuple[int, int]:
     """Return device and inode, or zeros for a missing path."""
     try:
         facts = os.lstat(path)

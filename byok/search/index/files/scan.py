@@ -198,7 +198,10 @@ class _Walk(Struct, eq=False):
     def _examine(self, path: str, entry: os.DirEntry[str]) -> Entry | None:
         """Return the entry of a name, or None for a folder to enter."""
         try:
-            facts = _stat_entry(entry)
+            if BY_DESCRIPTOR:
+                facts = entry.stat(follow_symlinks=False)
+            else:  # on Windows an entry lacks inode and device
+                facts = Path(entry.path).lstat()
         except OSError:
             return self._skip(path, SkipReason.NOT_ACCESSIBLE)
         reason = _file_reason(facts, self.folder.device)
@@ -272,12 +275,6 @@ def _file_reason(facts: os.stat_result, device: int) -> SkipReason | None:
     if stat.S_ISREG(mode) and facts.st_size > MAX_BYTES:
         return SkipReason.TOO_LARGE
     return None
-
-
-def _stat_entry(entry: os.DirEntry[str]) -> os.stat_result:
-    if BY_DESCRIPTOR:
-        return entry.stat(follow_symlinks=False)
-    return Path(entry.path).lstat()  # on Windows an entry lacks inode and device
 
 
 def _is_folder(entry: os.DirEntry[str]) -> bool:

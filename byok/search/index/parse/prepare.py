@@ -77,7 +77,10 @@ def prepare(
         ParserTooSlow: the deadline has passed.
     """
     name = blob_name(path, content)
-    text = _decode_or_reason(path, content)
+    reason = skip_reason(path)
+    if reason is None and len(content) > MAX_BYTES:
+        reason = SkipReason.TOO_LARGE
+    text = reason or decode(content, path)
     if isinstance(text, SkipReason):
         return Prepared(name, len(content), text)
     lines = split_lines(text)
@@ -132,14 +135,6 @@ def _move_span(span: Span, offset: int, lines: Sequence[str]) -> Span:
         return span
     first, last = span.first + offset, span.last + offset
     return Span(first, last, sum(len(line) + 1 for line in lines[first : last + 1]))
-
-
-def _decode_or_reason(path: str, content: bytes) -> str | SkipReason:
-    if reason := skip_reason(path):
-        return reason
-    if len(content) > MAX_BYTES:
-        return SkipReason.TOO_LARGE
-    return decode(content, path)
 
 
 def _documents(

@@ -55,6 +55,7 @@ _CODE = (
     "sys.path += [entry for entry in path if entry not in sys.path]; "
     "from byok.search.index.parse.worker import main; main(int(handle), int(beat))"
 )
+_LOCALE_VARIABLES = ("LC_ALL", "LC_CTYPE", "LANG")
 _END_SECONDS = 10.0  # until a killed process has ended, on a busy machine
 _STDERR_BYTES = 300  # of the end of stderr that are read
 BATCH_FILES = 64
@@ -110,14 +111,18 @@ class WorkerProcess:
             self.connection, theirs = map(ours.enter_context, Pipe())
             self.beat, beats = map(ours.enter_context, Pipe(duplex=False))
             handles = (theirs.fileno(), beats.fileno())
+            entries = without_working_folder(sys.path)
+            search_path = [entry for entry in entries if Path(entry).is_absolute()]
             self._stderr = ours.enter_context(tempfile.TemporaryFile())
             self._process = subprocess.Popen(  # noqa: S603 - Python itself
-                [*_python(), "-c", _CODE, *map(str, handles), *_search_path()],
+                [*_python(), "-c", _CODE, *map(str, handles), *search_path],
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=self._stderr,  # the log shows what grammars print
                 cwd=Path(sys.executable).anchor,
-                env=clean_environment(_locale_variables()),
+                env=clean_environment(
+                    {k: os.environ[k] for k in _LOCALE_VARIABLES if k in os.environ}
+                ),
                 **_inheritance_options(handles),
             )
             theirs.close()
@@ -159,15 +164,6 @@ def _last_line(printed: IO[bytes]) -> str:
 def _python() -> list[str]:
     """Return an isolated Python, which decodes file names as this one does."""
     return [sys.executable, "-I", f"-Xutf8={sys.flags.utf8_mode}"]
-
-
-def _locale_variables() -> dict[str, str]:
-    names = ("LC_ALL", "LC_CTYPE", "LANG")
-    return {name: os.environ[name] for name in names if name in os.environ}
-
-
-def _search_path() -> list[str]:
-    return [p for p in without_working_folder(sys.path) if Path(p).is_absolute()]
 
 
 def _inheritance_options(handles: tuple[int, ...]) -> dict[str, Any]:

@@ -77,7 +77,8 @@ class Store:
             try:
                 self._open_database(database)
             except (sqlite3.DatabaseError, UnicodeDecodeError) as error:
-                if not _is_corrupt(error):
+                # For text that is not UTF-8 Python raises an error without a code.
+                if hasattr(error, "sqlite_errorcode") and not is_damage(error):
                     raise
                 self._set_aside(database, str(error))
                 self._open_database(database)
@@ -287,11 +288,6 @@ def _acquire_lock(database: Path) -> FileLock:
     except OSError as error:
         raise NotReady(f"{path} cannot be used: {error.strerror}.") from error
     return lock
-
-
-def _is_corrupt(error: Exception) -> bool:
-    # For text that is not UTF-8 Python raises an error without SQLite's code.
-    return is_damage(error) or not hasattr(error, "sqlite_errorcode")
 
 
 def _damaged_error() -> NotReady:

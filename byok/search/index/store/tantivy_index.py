@@ -169,7 +169,11 @@ class TantivyIndex:
     @property
     def bytes(self) -> int:
         """The size of the index on disk."""
-        return size_of(self._folder)
+        size = 0
+        for path in own_files(self._folder):
+            with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                size += path.stat().st_size
+        return size
 
     def add(self, blob_id: int, prepared: Prepared) -> None:
         """Add the chunks of a blob; they are searchable after `commit`."""
@@ -310,7 +314,13 @@ class TantivyIndex:
 
 def _set_aside(folder: Path, error: Exception) -> None:
     """Set a damaged index aside, in place of an older one."""
-    move_files(folder, folder.with_name(f"{folder.name}.corrupt"))
+    aside = folder.with_name(f"{folder.name}.corrupt")
+    check_folder(aside)
+    for path in own_files(aside):
+        path.unlink()
+    aside.mkdir(mode=0o700, exist_ok=True)
+    for path in own_files(folder):
+        path.rename(aside / path.name)
     folder.mkdir(mode=0o700, parents=True, exist_ok=True)
     _log.error("the index could not be opened, so it is rebuilt: %s", error)
 
@@ -438,15 +448,6 @@ def own_files(folder: Path) -> Iterator[Path]:
         yield from [path for path in folder.iterdir() if _is_index_file(path)]
 
 
-def size_of(folder: Path) -> int:
-    """Return the size of an index in bytes; files may be removed meanwhile."""
-    size = 0
-    for path in own_files(folder):
-        with contextlib.suppress(FileNotFoundError):
-            size += path.stat().st_size
-    return size
-
-
 def remove_leftovers(folder: Path) -> None:
     """Remove the files of an unfinished commit; the caller holds the writer's lock.
 
@@ -462,16 +463,6 @@ def remove_leftovers(folder: Path) -> None:
                 path.unlink()
             except OSError as error:  # Windows, while a search has it open
                 _log.info("%s is left over: %s", path, error)
-
-
-def move_files(folder: Path, to: Path) -> None:
-    """Move the files of an index to another folder, replacing an index there."""
-    check_folder(to)
-    for path in own_files(to):
-        path.unlink()
-    to.mkdir(mode=0o700, exist_ok=True)
-    for path in own_files(folder):
-        path.rename(to / path.name)
 
 
 def _files_of_commit(folder: Path) -> list[str] | None:

@@ -24,12 +24,6 @@ def declare(db: sqlite3.Connection, root: Path, day: int, *, permanent: bool) ->
     return int(row[0])
 
 
-def find_id(db: sqlite3.Connection, root: Path) -> int | None:
-    """Return the id of a folder that is or was followed, or None."""
-    row = db.execute("SELECT id FROM workspace WHERE root = ?", (str(root),)).fetchone()
-    return None if row is None else int(row[0])
-
-
 def permanent_roots(db: sqlite3.Connection) -> list[Path]:
     """Return the folders that are followed until they are removed."""
     rows = db.execute("SELECT root FROM workspace WHERE kept ORDER BY id")
@@ -49,15 +43,3 @@ def roots_in(database: Path) -> list[Path]:
     except sqlite3.Error as error:
         _log.warning("the workspaces in %s are not known: %s", database, error)
         return []
-
-
-def unused_since(db: sqlite3.Connection, day: int) -> list[int]:
-    """Return the ids of folders that are not permanent and not opened since a day."""
-    rows = db.execute("SELECT id FROM workspace WHERE NOT kept AND used < ?", (day,))
-    return [workspace_id for (workspace_id,) in rows]
-
-
-def files_of(db: sqlite3.Connection, workspace_id: int) -> dict[str, int | None]:
-    """Return the paths of a workspace's files, each with its blob id or None."""
-    sql = "SELECT path, blob_id FROM file WHERE workspace_id = ?"
-    return dict(db.execute(sql, (workspace_id,)).fetchall())

@@ -140,7 +140,6 @@ class Commits:
 def read_history(
     root: Path,
     *,
-    git: str | None = None,
     seconds: float = _LOG_SECONDS,
     max_bytes: int = _LOG_BYTES,
 ) -> CommitHistory | None:
@@ -150,12 +149,11 @@ def read_history(
     After `seconds`, or `max_bytes` of output, the newest commits so far are returned.
     """
     try:
-        program = git or _find_git(root)
-        prefix, newest = _prefix_and_commit(root, program)
+        prefix, newest = _prefix_and_commit(root)
         # With a pathspec git simplifies the history, so only a subfolder has one.
         below = ["--", "."] if prefix else ["--"]
         command = [*_LOG, f"--max-count={MAX_COMMITS}", newest, *below]
-        log = _run_git(program, command, root, seconds, max_bytes)
+        log = _run_git(command, root, seconds, max_bytes)
         commits = follow_renames([*_parse_log(log.output, whole=not log.problem)])
         if log.problem and not commits:
             raise _NoHistory(log.problem)
@@ -167,10 +165,10 @@ def read_history(
     return CommitHistory(newest, commits)
 
 
-def head(root: Path, *, git: str | None = None) -> str | None:
+def head(root: Path) -> str | None:
     """Return the commit that is checked out, or None; takes a few milliseconds."""
     try:
-        return _prefix_and_commit(root, git or _find_git(root))[1]
+        return _prefix_and_commit(root)[1]
     except _NoHistory:
         return None
 
@@ -208,13 +206,11 @@ def repository_name(address: str) -> str:
     return f"{host}/{path}".lower() if host and path else ""
 
 
-def origin(root: Path, *, git: str | None = None) -> str:
+def origin(root: Path) -> str:
     """Return the address that a repository was cloned from, "" if there is none."""
     command = ["config", "--local", "--no-includes", "--get", "remote.origin.url"]
     try:
-        result = _run_git(
-            git or _find_git(root), command, root, _QUERY_SECONDS, _QUERY_BYTES
-        )
+        result = _run_git(command, root, _QUERY_SECONDS, _QUERY_BYTES)
     except _NoHistory:
         return ""
     return "" if result.problem else result.output.decode("utf-8", "replace").strip()
@@ -229,18 +225,14 @@ class _GitOutput(NamedTuple):
     problem: str
 
 
-def _find_git(root: Path) -> str | None:
-    return find_program("git", never=[root])
-
-
-def _prefix_and_commit(root: Path, program: str | None) -> tuple[str, str]:
+def _prefix_and_commit(root: Path) -> tuple[str, str]:
     """Return the path of a folder in its repository, and the commit checked out.
 
     git looks that commit up, so a file that blocks git, such as a pipe, does so in this
     call, which has a short timeout, and not in the log.
     """
     command = ["rev-parse", "--show-prefix", "--verify", "HEAD^{commit}"]
-    result = _run_git(program, command, root, _QUERY_SECONDS, _QUERY_BYTES)
+    result = _run_git(command, root, _QUERY_SECONDS, _QUERY_BYTES)
     if result.problem:
         raise _NoHistory(result.problem)
     prefix, _, name = result.output.decode("utf-8", "replace")[:-1].rpartition("\n")
@@ -250,9 +242,10 @@ def _prefix_and_commit(root: Path, program: str | None) -> tuple[str, str]:
 
 
 def _run_git(
-    program: str | None, command: list[str], root: Path, seconds: float, max_bytes: int
+    command: list[str], root: Path, seconds: float, max_bytes: int
 ) -> _GitOutput:
     """Run git, and end it when it exceeds its time or output."""
+    program = find_program("git", never=[root])
     if program is None:
         raise _NoHistory("git was not found")
     try:
@@ -382,7 +375,11 @@ def follow_renames(newest_first: Sequence[ReadCommit]) -> tuple[Commit, ...]:
         if present and commit.telling:
             commit = _with_present_paths(commit, present, counts)
         followed.append(commit)
-        _undo_renames(present, renames)
+        # Change the keys to the paths from before this commit moved files.
+        pairs = [(old, present.get(new, new)) for old, new in renames]
+        for _, new in renames:
+            present.pop(new, None)  # earlier, this path was another file's, or free
+        present.update(pairs)
     return tuple(followed)
 
 
@@ -394,11 +391,3 @@ def _with_present_paths(
     if not added:
         return commit
     return commit._replace(files=tuple(dict.fromkeys((*commit.files, *added))))
-
-
-def _undo_renames(present: dict[str, str], renames: Sequence[Rename]) -> None:
-    """Change the keys of `present` to the paths before a commit moved files."""
-    pairs = [(old, present.get(new, new)) for old, new in renames]
-    for _, new in renames:
-        present.pop(new, None)  # earlier, this path was another file's, or free
-    present.update(pairs)

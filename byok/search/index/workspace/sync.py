@@ -36,7 +36,7 @@ from typing import NamedTuple
 
 from byok.search.index.files.ignore import IGNORE_FILES
 from byok.search.index.files.reading import Folder, Unreadable
-from byok.search.index.files.scan import WHOLE, is_below, is_folder_at
+from byok.search.index.files.scan import WHOLE, is_below, is_folder_at, steering_of
 from byok.search.index.indexer import Indexer
 from byok.search.index.store.store import Store
 from byok.search.index.types import FileFacts, IndexOptions, Phase, WorkspaceTask
@@ -80,7 +80,8 @@ class Disk:
         for top in tops:
             workspace.rules.forget(top)
         if tops == WHOLE:
-            for folder in workspace.read_steering().folders:
+            workspace.steering = steering_of(workspace.root)
+            for folder in workspace.steering.folders:
                 enter(folder)
         known = self._indexed_files(tops)
         compared = workspace.compare(
@@ -93,16 +94,20 @@ class Disk:
         versions = {path: name for path, (_, name) in known.items()}
         return Difference(self._tasks(compared.changed, versions), compared.gone)
 
-    def classify(self, paths: Iterable[str]) -> Difference:
+    def classify(self, paths: Collection[str]) -> Difference:
         """Sort paths into changed files, files that are gone, and folders to walk.
 
         Raises:
             Unreadable: the root is gone.
         """
-        affected = {path for changed in paths for path in _affected_paths(changed)}
+        affected = set(paths)
+        for path in paths:
+            folder, _, name = path.rpartition("/")
+            if name in IGNORE_FILES:  # it affects all files of its folder
+                affected.add(folder)
         rules = self._workspace.rules
-        with Folder(self._workspace.root) as folder:
-            kinds = {path: is_folder_at(folder, path) for path in affected - WHOLE}
+        with Folder(self._workspace.root) as root:
+            kinds = {path: is_folder_at(root, path) for path in affected - WHOLE}
         tops = {
             path
             for path, is_folder in kinds.items()
@@ -160,12 +165,6 @@ class Disk:
                     (self._workspace.id, first, end),
                 )
             }
-
-
-def _affected_paths(path: str) -> tuple[str, ...]:
-    """Return the paths to check: an ignore file affects all files of its folder."""
-    folder, _, name = path.rpartition("/")
-    return (path, folder) if name in IGNORE_FILES else (path,)
 
 
 class Synchroniser:

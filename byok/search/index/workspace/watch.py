@@ -125,16 +125,15 @@ class Watcher(Struct, eq=False):
                 yield None
                 await self._wait_for_root()
             except (OSError, RuntimeError) as error:
-                self._failures = 1 if self._lasted_long() else self._failures + 1
+                since = self._complete_since
+                is_stable = (
+                    since is not None and time.monotonic() - since > self.poll_seconds
+                )
+                self._failures = 1 if is_stable else self._failures + 1
                 _log.info("watching %s again: %s", self.root, error)
                 if self._failures > 1:
                     self._update_note(error)
                     await asyncio.sleep(self.poll_seconds)
-
-    def _lasted_long(self) -> bool:
-        """Tell whether watching was complete for longer than one pause."""
-        since = self._complete_since
-        return since is not None and time.monotonic() - since > self.poll_seconds
 
     async def _wait_for_root(self) -> None:
         pause = min(_ROOT_CHECK_SECONDS, self.poll_seconds)
@@ -253,7 +252,9 @@ class TreeWatch:
             if changes or not has_begun:
                 put(
                     frozenset(
-                        _relative(path, root) for _, path in changes if path != root
+                        path.removeprefix(root)[1:].replace("\\", "/")
+                        for _, path in changes
+                        if path != root
                     )
                 )
             has_begun = True
@@ -398,7 +399,3 @@ def _call(function: Any, *arguments: Any) -> int:
         code = ctypes.get_errno()
         raise OSError(code, os.strerror(code))
     return result
-
-
-def _relative(path: str, root: str) -> str:
-    return path.removeprefix(root)[1:].replace("\\", "/")

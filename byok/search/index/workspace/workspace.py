@@ -14,7 +14,6 @@ from byok.search.index.files.scan import (
     Counters,
     Steering,
     is_below,
-    steering_of,
     walk,
 )
 from byok.search.index.store.batches import Written
@@ -294,11 +293,6 @@ class Workspace:
                 ids = frozenset((*self._members.values(), *self._older.values()))
                 self._view = (self._version, ids)
             return f"w{self.id}.{self._version}", ids
-
-    def read_steering(self) -> Steering:
-        """Find the files that control indexing again, and return them."""
-        self.steering = steering_of(self.root)
-        return self.steering
 
     def stop(self) -> None:
         """Stop a running walk."""

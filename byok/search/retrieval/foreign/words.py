@@ -362,11 +362,6 @@ def _guess_by_endings(lowered: Sequence[str]) -> Guess:
     return Guess(tuple(likely), False)
 
 
-def is_function_word(word: str, language: str) -> bool:
-    """Tell whether a word is a function word of a language."""
-    return any(name == language for name, _ in _POINTS.get(word, ()))
-
-
 # --- Terms in a text without spaces ---
 
 # A covered character counts more than any number of saved terms.
@@ -622,7 +617,8 @@ def _translate(words: Sequence[str], language: str, meanings: _Meanings) -> int:
                 break
         else:
             size, english = 1, _translate_compound(words[position], language, meanings)
-        if english is None and is_function_word(words[position], language):
+        languages = (name for name, _ in _POINTS.get(words[position], ()))
+        if english is None and language in languages:  # a function word
             english = ""
         phrase_words = words[position : position + size]
         for word in phrase_words:

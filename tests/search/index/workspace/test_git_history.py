@@ -4,9 +4,11 @@ import asyncio
 import contextlib
 import logging
 import os
+import shutil
 import socket
 import subprocess
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,23 @@ def program(path: Path, text: str) -> str:
     path.write_text(f"#!/bin/sh\n{text}\n")
     path.chmod(0o755)
     return str(path)
+
+
+@pytest.fixture
+def fake_git(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Return what puts a script of this text before the installed git."""
+    folder = tmp_path / "bin"
+
+    def install(text: str) -> None:
+        folder.mkdir()
+        program(folder / "git", text)
+        monkeypatch.setenv("PATH", f"{folder}{os.pathsep}{os.environ['PATH']}")
+
+    return install
+
+
+# Before 2.44 git does not know that variable.
+OLDER_GIT = f'unset GIT_NO_LAZY_FETCH; exec {shutil.which("git")} "$@"'
 
 
 def read(root: Path) -> CommitHistory:
@@ -125,6 +144,7 @@ def test_git_history_of_a_partial_clone_needs_no_content(
     repository: Repository,
     tmp_path: Path,
     caplog: pytest.LogCaptureFixture,
+    fake_git: Callable[[str], None],
     older: bool,
 ) -> None:
     """Only names of objects are compared; nothing is fetched, and nothing fails."""
@@ -140,9 +160,10 @@ def test_git_history_of_a_partial_clone_needs_no_content(
     count = ("git", "rev-list", "--objects", "--all", "--missing=print")
     missing = subprocess.check_output(count, cwd=clone, text=True)
     assert missing.count("?") == 2
-    git = program(tmp_path / "git", 'unset GIT_NO_LAZY_FETCH; exec git "$@"')
+    if older:
+        fake_git(OLDER_GIT)
     caplog.set_level(logging.INFO)
-    found = read_history(clone, git=git if older else None)
+    found = read_history(clone)
     assert found is not None
     assert [(c.message, set(c.files)) for c in found.commits] == [
         ("move", {"a.py", "b.py", "x.py"}), ("new", {"a.py", "b.py", "x.py"}),
@@ -151,7 +172,9 @@ def test_git_history_of_a_partial_clone_needs_no_content(
     assert subprocess.check_output(count, cwd=clone, text=True) == missing
 
 
-def test_the_origin_of_a_repository_is_its_own(repository: Repository) -> None:
+def test_the_origin_of_a_repository_is_its_own(
+    repository: Repository, fake_git: Callable[[str], None]
+) -> None:
     assert origin(repository.root) == ""
     repository.git("remote", "add", "origin", "https://h/name")
     other = repository.root / "other"
@@ -160,7 +183,8 @@ def test_the_origin_of_a_repository_is_its_own(repository: Repository) -> None:
     repository.git("config", "url.https://elsewhere/.insteadOf", "https://h/")
     assert origin(repository.root) == "https://h/name"
     assert origin(repository.root / "none") == ""
-    assert origin(repository.root, git="/no/git") == ""
+    fake_git("exit 1")
+    assert origin(repository.root) == ""
 
 
 def test_a_folder_without_history_has_none_and_the_log_says_why(
@@ -194,11 +218,17 @@ RECORD = r"printf '\0%040d\0007\000message\0\0\nM\0file\0' 2"
     ids=["hangs", "never ends", "fails"],
 )
 def test_what_was_read_before_git_broke_off_is_kept(
-    tmp_path: Path, log: str, trouble: str, caplog: pytest.LogCaptureFixture
+    tmp_path: Path,
+    log: str,
+    trouble: str,
+    caplog: pytest.LogCaptureFixture,
+    fake_git: Callable[[str], None],
 ) -> None:
-    git = program(tmp_path / "git", FAKE.format(log=log))
+    fake_git(FAKE.format(log=log))
+    root = tmp_path / "root"
+    root.mkdir()
     limit = 1.0 if "sleep" in log else 30.0
-    found = read_history(tmp_path, git=git, seconds=limit, max_bytes=2**18)
+    found = read_history(root, seconds=limit, max_bytes=2**18)
     assert found == CommitHistory(
         "1".zfill(40), (Commit("2".zfill(40), 7, "message", ("file",), 1),)
     )
@@ -272,11 +302,9 @@ def test_git_history_runs_no_program_that_a_repository_names(
     repository: Repository,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
+    fake_git: Callable[[str], None],
     older: bool,
 ) -> None:
-    # Before 2.44 git does not know that variable.
-    git = program(tmp_path / "git", 'unset GIT_NO_LAZY_FETCH; exec git "$@"')
-    used = git if older else None
     marker = tmp_path / "marker"
     bad = program(tmp_path / "bad", f"touch {marker}")
     repository.commit("one", "a.txt", ".gitattributes")
@@ -307,12 +335,14 @@ def test_git_history_runs_no_program_that_a_repository_names(
         repository.git("config", name, value)
     for name in ("GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_SSH_COMMAND"):
         monkeypatch.setenv(name, bad)
-    found = read_history(repository.root, git=used)
+    if older:
+        fake_git(OLDER_GIT)
+    found = read_history(repository.root)
     assert found is not None
     assert [commit.message for commit in found.commits] == ["two", "one"]
     (repository.root / ".git/objects" / lost[:2] / lost[2:]).unlink()
-    read_history(repository.root, git=used)
-    assert head(repository.root, git=used)
+    read_history(repository.root)
+    assert head(repository.root)
     assert not marker.exists()
 
 
