@@ -89,7 +89,9 @@ class AnswerReader(ABC, Generic[Item]):
 
     `dialect` is the name of the protocol's dialect. `_events` collects events,
     `_has_begun` is set when a part of an answer has come, and `_done` when its Finish
-    was emitted. `_think` reads the think blocks that some servers leave in the text.
+    was emitted. `_finish` and `_fills_window` are those of this Finish, once a part of
+    the answer told them. `_think` reads the think blocks that some servers leave in the
+    text.
     """
 
     dialect: ClassVar[str]
@@ -102,6 +104,8 @@ class AnswerReader(ABC, Generic[Item]):
         self._events: list[StreamEvent] = []
         self._has_begun = False
         self._done = False
+        self._finish: FinishReason | None = None
+        self._fills_window = False
         self._text = SurrogateBuffer()
         self._think: ThinkTags | None = ThinkTags(origin)  # None: none can follow
 
@@ -149,17 +153,21 @@ class AnswerReader(ABC, Generic[Item]):
 
     def _end_if_finished(self) -> None:
         """End the answer if only the last mark of the protocol is missing."""
-        return
+        if self._finish is not None:
+            self._end()
 
-    def _emit_end(
-        self, reason: FinishReason, usage: Usage | None, *, fills_window: bool = False
-    ) -> None:
+    def _end(self) -> None:
+        """End the answer after its last part."""
+        self._emit_end(None)
+
+    def _emit_end(self, usage: Usage | None) -> None:
         """Emit the parts that are still buffered, then the usage and the Finish."""
         self._done = True
         self._flush_parts()
         if usage:
             self._events.append(usage)
-        self._events.append(Finish(reason, fills_window=fills_window))
+        reason = self._finish or FinishReason.STOP
+        self._events.append(Finish(reason, fills_window=self._fills_window))
 
     def _emit_text(self, text: str) -> None:
         """Emit a text, or the reasoning in it."""

@@ -35,7 +35,8 @@ from byok.core.chat import NO_ORIGIN, ChatRequest, Json, Origin
 from byok.core.errors import UpstreamRefused
 from byok.core.events import StreamEvent
 from byok.core.late import late_function
-from byok.core.stage import Stage
+from byok.core.stage import Stage, chain
+from byok.core.wire.sse import SSEDecoder
 from byok.dialects.chat_changes import (
     NAMES,
     cap_max_tokens,
@@ -177,11 +178,22 @@ class Codec(Protocol):
         return tuple({remedy.change: remedy for remedy in remedies}.values())
 
 
+class MakeReader(Protocol):
+    """Makes readers of answers; their classes do."""
+
+    def __call__(
+        self, tool_names: Mapping[str, str], origin: Origin, /
+    ) -> Stage[Any, StreamEvent]:
+        """Return a reader; see `UpstreamRequest` for its arguments."""
+
+
 class Dialect(Codec, Protocol):
     """One wire protocol of model APIs, as one vendor speaks it.
 
     Attributes:
         name: the key in `DIALECTS`.
+        framing: the decoder of the bytes of an answer.
+        answer: makes the reader of what it decodes.
         serves: the paths below the base URL that speak a protocol of byok's own /v1,
             such as `chat/completions`: requests to it can be forwarded to them.
         loads_window: a request tells the server with which window to load the model.
@@ -190,6 +202,8 @@ class Dialect(Codec, Protocol):
     """
 
     name: ClassVar[str]
+    framing: ClassVar[type[Stage[bytes, Any]]] = SSEDecoder
+    answer: ClassVar[MakeReader]
     loads_window: ClassVar[bool] = False
     sends_thoughts: ClassVar[bool] = False
     serves: ClassVar[frozenset[str]] = frozenset()
@@ -212,6 +226,10 @@ class Dialect(Codec, Protocol):
         """Return the dialect as a vendor, given by its preset's name, speaks it."""
         return cls()
 
+    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
+        """Return a new reader for the bytes of one answer; see `Codec.reader`."""
+        return chain(self.framing(), self.answer(sent.tool_names, sent.origin))
+
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers of every request; `key` is "" without an API key."""
 
@@ -230,6 +248,17 @@ class Dialect(Codec, Protocol):
     def read_probe(self, body: Any, model: str) -> ModelFacts:
         """Decode the response to one of `probes`, which may be any JSON value."""
         return ModelFacts(model)
+
+
+def make_headers(key: str, name: str = "Authorization") -> dict[str, str]:
+    """Return headers with the key in one of this name, if there is a key.
+
+    `Authorization` takes `Bearer <key>`.
+    """
+    headers = {"Accept": "text/event-stream, application/json"}
+    if key:
+        headers[name] = f"Bearer {key}" if name == "Authorization" else key
+    return headers
 
 
 def write_request(

@@ -93,12 +93,12 @@ _MAX_TOOLS = "most tools"
 PICTURES = "pictures"
 _OWN_SAMPLING = "own sampling"
 # Refusals of other parts of a conversation.
-_CHOICE = compile_late(
+_CHOICE = (
     r"tool_?choice|tool_?config|function_?calling_?config|forc\w+ (?:tool|function)"
 )
 # llama.cpp, vLLM and others write grammars for schemas.
 _GRAMMAR = r"\bx?grammar\b|schema conversion failed"
-_JSON_FORM = compile_late(
+_JSON_FORM = (
     rf"{_GRAMMAR}|response[ _]?(?:format|mime[ _]?type|(?:json_?)?schema)"
     r"|output_?format|output_config(?:\.format|: )|text\.format"
     r"|(?:request\.|invalid )format\b"
@@ -133,8 +133,6 @@ _ID_LIMIT = compile_late(_ID + r".*maximum length (\d{1,3})\b")
 _PLAIN_ID = compile_late(_ID + r".*match pattern")
 # Without these parameters, a model that seems to refuse all tools may accept them.
 _BESIDE_TOOLS = ("parallel_tool_calls", "tool_choice", "tool_stream")
-_find_grammar_words = when(_GRAMMAR)
-_find_role_order = when(ROLE_ORDER)
 
 
 # --- Changes of a conversation ---
@@ -297,7 +295,10 @@ def write_calls_as_text(chat: ChatRequest) -> ChatRequest:
                 case ToolCall():
                     calls[part.id] = part
                 case ToolResult():
-                    parts += (_call_record(part, calls.get(part.call_id)), *part.images)
+                    call, text = calls.get(part.call_id), result_text(part)
+                    head = f"{part.name} {call.arguments if call else ''}"
+                    record = f"[earlier tool call]\n{head}\nresult:\n{text}"
+                    parts += (TextPart(record), *part.images)
                 case ThinkingPart():
                     pass
                 case _:
@@ -309,13 +310,6 @@ def write_calls_as_text(chat: ChatRequest) -> ChatRequest:
     index = 1 if messages and messages[0].role is Role.SYSTEM else 0
     messages.insert(index, about)
     return replace(chat, messages=join_messages(messages))
-
-
-def write_picture_as_text(chat: ChatRequest, digest: str, words: str) -> ChatRequest:
-    """Replace each copy of a picture, found by its digest, by words."""
-    return write_pictures_as(
-        chat, lambda image: words if digest_of_picture(image.data) == digest else ""
-    )
 
 
 def write_pictures_as(
@@ -439,7 +433,8 @@ def spell_calls(
     the replaced ones. Some models number the calls of each turn anew, so one id may
     belong to several calls.
     """
-    names, ids, calls = Aliases(spell_tool), Aliases(rule.spell), _calls_of(chat)
+    names, ids = Aliases(spell_tool), Aliases(rule.spell)
+    calls = [*filter(_is_call, parts_of(chat.messages))]
     for name in dict.fromkeys(named.name for named in (*chat.tools, *calls)):
         names.alias(name)
     call_ids = [part.id for part in calls if type(part) is ToolCall]
@@ -485,12 +480,15 @@ def drop_beside_calls(
     """
 
     def drop(message: Message) -> Message:
-        kinds = {type(part) for part in message.parts if not _is_blank(part)}
+        parts = message.parts
+        kinds = {
+            type(p) for p in parts if not isinstance(p, TextPart) or p.text.strip()
+        }
         conflict = {ToolCall, TextPart} if kind is ThinkingPart else {ToolCall}
         if not conflict <= kinds:
             return message
-        parts = (part for part in message.parts if not isinstance(part, kind))
-        return Message(message.role, tuple(parts))
+        kept = (part for part in parts if not isinstance(part, kind))
+        return Message(message.role, tuple(kept))
 
     return replace(chat, messages=tuple(map(drop, chat.messages)))
 
@@ -515,15 +513,6 @@ def _late_system_as_user(messages: Iterable[Message]) -> Iterator[Message]:
         yield Message(Role.USER, message.parts) if is_late else message
 
 
-def _is_blank(part: Part) -> bool:
-    return isinstance(part, TextPart) and not part.text.strip()
-
-
-def _call_record(result: ToolResult, call: ToolCall | None) -> TextPart:
-    arguments, text = call.arguments if call else "", result_text(result)
-    return TextPart(f"[earlier tool call]\n{result.name} {arguments}\nresult:\n{text}")
-
-
 def _join_parts(before: tuple[Part, ...], after: tuple[Part, ...]) -> tuple[Part, ...]:
     """Join parts; two texts that meet become one, with a blank line between."""
     match before, after:
@@ -531,11 +520,6 @@ def _join_parts(before: tuple[Part, ...], after: tuple[Part, ...]) -> tuple[Part
             return (*head, TextPart(f"{text}\n\n{next_text}"), *tail)
         case _:
             return (*before, *after)
-
-
-def _calls_of(chat: ChatRequest) -> list[ToolCall | ToolResult]:
-    """Return the calls and results of a conversation, in their order."""
-    return [*filter(_is_call, parts_of(chat.messages))]
 
 
 def _is_call(part: Part) -> TypeGuard[ToolCall | ToolResult]:
@@ -599,8 +583,7 @@ def _sent_tools(refused: RefusedRequest) -> Mapping[str, ToolDefinition]:
 
 
 def _digest_of_tool(tool: ToolDefinition) -> str:
-    raw = write_json([tool.name, tool.description, tool.parameters])
-    return digest_of(raw)
+    return digest_of(write_json([tool.name, tool.description, tool.parameters]))
 
 
 def _find_tool_limit(refused: RefusedRequest) -> RemedyMatch:
@@ -651,12 +634,6 @@ def _find_no_tools(refused: RefusedRequest) -> RemedyMatch:
     return (refused.error.hint, "")
 
 
-def _find_calls_without_tools(refused: RefusedRequest) -> RemedyMatch:
-    kinds = (RefusalKind.NO_TOOLS, RefusalKind.NEEDS_TOOLS)
-    has_tools = bool(refused.body.get("tools"))
-    return ("", "") if not has_tools and refused.error.kind in kinds else None
-
-
 def _write_calls_without_tools(chat: ChatRequest, _: Remedy) -> ChatRequest:
     """Write earlier calls as text if the model may not call any tool now."""
     if chat.tools and chat.tool_choice.use is not ToolUse.NONE:
@@ -664,45 +641,10 @@ def _write_calls_without_tools(chat: ChatRequest, _: Remedy) -> ChatRequest:
     return write_calls_as_text(chat)
 
 
-def _choice_finder(use: ToolUse) -> Callable[[RefusedRequest], RemedyMatch]:
-    """Return the `find` for refusals of one kind of tool choice."""
-
-    def find(refused: RefusedRequest) -> RemedyMatch:
-        chat = refused.chat
-        is_sent = chat.tools and chat.tool_choice.use is use
-        return ("", "") if is_sent and _CHOICE.search(refused.text.lower()) else None
-
-    return find
-
-
-def _find_json(refused: RefusedRequest) -> RemedyMatch:
-    is_sent = refused.chat.json_answer is not None
-    return ("", "") if is_sent and _JSON_FORM.search(refused.text.lower()) else None
-
-
-def _find_pictures(refused: RefusedRequest) -> RemedyMatch:
-    return ("", "") if refused.error.kind is RefusalKind.NO_IMAGES else None
-
-
 def _find_picture_limit(refused: RefusedRequest) -> RemedyMatch:
     match = _PICTURE_LIMIT.search(refused.text.lower())
     limit = next(filter(None, match.groups()), "0") if match else "0"
     return (limit, "") if int(limit) else None
-
-
-def _find_grammar(refused: RefusedRequest) -> RemedyMatch:
-    is_schema = refused.error.kind is RefusalKind.BAD_SCHEMA
-    return _find_grammar_words(refused) if is_schema and _sent_tools(refused) else None
-
-
-def _find_records(refused: RefusedRequest) -> RemedyMatch:
-    """Find out whether calls and results are refused as such.
-
-    This is so if the order of roles is refused although they alternate already, as by
-    chat templates of models that were not trained to call tools.
-    """
-    is_in_order = alternate_roles(refused.chat) == refused.chat
-    return _find_role_order(refused) if is_in_order else None
 
 
 def _find_ids(refused: RefusedRequest) -> RemedyMatch:
@@ -713,15 +655,6 @@ def _find_ids(refused: RefusedRequest) -> RemedyMatch:
     if limit := _ID_LIMIT.search(text):
         return (limit[1], "plain")
     return ("64", "plain") if _PLAIN_ID.search(text) else None
-
-
-def _keep_name(name: str, _: int) -> str:
-    return name
-
-
-def _id_rule(remedy: Remedy) -> IdRule:
-    is_exact = remedy.version == "exact"
-    return IdRule(int(remedy.what), is_exact=is_exact, is_plain=not is_exact)
 
 
 def _find_names(refused: RefusedRequest) -> RemedyMatch:
@@ -757,7 +690,13 @@ CHAT_ROWS: RemedyTable = {
         _find_names, rewrite=lambda chat, r: spell_calls(chat, name_spelling(r))[0]
     ),
     "descriptions": RemedyRow(_find_description_limit, rewrite=shorten_descriptions),
-    "simple schemas": RemedyRow(_find_grammar, rewrite=simplify_schemas),
+    "simple schemas": RemedyRow(
+        when(
+            _GRAMMAR,
+            lambda r: r.error.kind is RefusalKind.BAD_SCHEMA and _sent_tools(r),
+        ),
+        rewrite=simplify_schemas,
+    ),
     "tool": RemedyRow(
         _find_refused_tool,
         rewrite=_drop_tool,
@@ -773,13 +712,14 @@ CHAT_ROWS: RemedyTable = {
         teaches=lambda remedy: ModelFacts("", most_tools=int(remedy.what)),
     ),
     "forced": RemedyRow(
-        _choice_finder(ToolUse.REQUIRED),
+        when(_CHOICE, lambda r: r.chat.tools and r.chat.tool_choice.use == "required"),
         rewrite=lambda chat, _: make_call_optional(chat),
         notice="This model cannot be forced to call a tool, so it was free to answer.",
         repeats_notice=is_first_turn,
     ),
     "forbidden": RemedyRow(
-        _choice_finder(ToolUse.NONE), rewrite=lambda chat, _: drop_forbidden_tools(chat)
+        when(_CHOICE, lambda r: r.chat.tools and r.chat.tool_choice.use == "none"),
+        rewrite=lambda chat, _: drop_forbidden_tools(chat),
     ),
     "no tools": RemedyRow(
         _find_no_tools,
@@ -789,7 +729,16 @@ CHAT_ROWS: RemedyTable = {
         is_for_agents=True,
         teaches=lambda _: ModelFacts("", tools=False),
     ),
-    "calls": RemedyRow(_find_calls_without_tools, rewrite=_write_calls_without_tools),
+    "calls": RemedyRow(
+        when(
+            "",
+            lambda r: (
+                r.error.kind in (RefusalKind.NO_TOOLS, RefusalKind.NEEDS_TOOLS)
+                and not r.body.get("tools")
+            ),
+        ),
+        rewrite=_write_calls_without_tools,
+    ),
     _OWN_SAMPLING: RemedyRow(
         lambda _: None,  # rows about parameters find refusals of either
         rewrite=drop_sampling,
@@ -797,14 +746,14 @@ CHAT_ROWS: RemedyTable = {
         repeats_notice=is_first_turn,
     ),
     "json": RemedyRow(
-        _find_json,
+        when(_JSON_FORM, lambda r: r.chat.json_answer is not None),
         rewrite=ask_for_json,
         notice="This model cannot be held to a form of JSON, so it was asked for it in "
         "words.",
         repeats_notice=is_first_turn,
     ),
     PICTURES: RemedyRow(
-        _find_pictures,
+        when("", lambda r: r.error.kind is RefusalKind.NO_IMAGES),
         rewrite=lambda chat, _: write_pictures_as(chat, lambda _: NO_PICTURE),
         notice="This model does not support images: a placeholder replaces them.",
         repeats_notice=shows_picture,
@@ -822,8 +771,12 @@ CHAT_ROWS: RemedyTable = {
         notice="This model takes {what} images at most: words replace the older ones.",
         repeats_notice=is_first_turn,
     ),
+    # Calls and results are refused as such if the order of roles is refused although
+    # they alternate already, as by chat templates of models that were not trained to
+    # call tools.
     "records": RemedyRow(
-        _find_records, rewrite=lambda chat, _: write_calls_as_text(chat)
+        when(ROLE_ORDER, lambda r: alternate_roles(r.chat) == r.chat),
+        rewrite=lambda chat, _: write_calls_as_text(chat),
     ),
     "roles": RemedyRow(
         when(rf"{ROLE_ORDER}|{SOME_ORDER}"),
@@ -832,7 +785,16 @@ CHAT_ROWS: RemedyTable = {
     "last role": RemedyRow(when(rf"{LAST_ROLE}|{SOME_ORDER}"), rewrite=end_with_user),
     "one call": RemedyRow(when(_ONE_CALL), rewrite=split_parallel_calls),
     "ids": RemedyRow(
-        _find_ids, rewrite=lambda chat, r: spell_calls(chat, _keep_name, _id_rule(r))[0]
+        _find_ids,
+        rewrite=lambda chat, r: spell_calls(
+            chat,
+            lambda name, _: name,
+            IdRule(
+                int(r.what),
+                is_exact=r.version == "exact",
+                is_plain=r.version != "exact",
+            ),
+        )[0],
     ),
     "reasoning beside text": RemedyRow(
         when("cannot pass both content and thinking"),

@@ -85,11 +85,13 @@ def refusal_of(
         is_quota = refusal.kind is RefusalKind.QUOTA
         if may_wait or (is_quota and (wait or 0.0) > _MIN_RESET_SECONDS):
             retry_after = wait
-    sentence = _sentence(
+    sentence = (
         f"it answered {status}: {reason}"
         if status
         else f"it broke off with an error: {reason}"
-    )
+    ).rstrip(" .:")
+    if not sentence.endswith(("?", "!", "…")):
+        sentence += "."
     details: RefusalDetails = {
         "upstream_status": status,
         "upstream_code": "" if _STATUS.match(code) else _shorten(code),
@@ -178,8 +180,12 @@ def _inner(body: Any) -> Any:
 def _read_error(body: Any) -> tuple[str, dict[str, str]]:
     """Return the message, and every field that names the kind of error."""
     body, inner = _unwrap_list(body), _inner(body)
+    if _is_page(body):
+        title = _TITLE.search(body[:_MAX_READ_CHARS])
+        page = f"a web page: {html.unescape(title[1])}" if title else "a web page"
+        return _line(page), {}
     if not isinstance(body, dict):
-        return (_line(_describe_page(body)) if isinstance(body, str) else ""), {}
+        return (_line(body) if isinstance(body, str) else ""), {}
     error = body.get("error")
     message = _line(_message(error, body))
     if message.lower().endswith(_ROUTER_MESSAGE):
@@ -193,14 +199,6 @@ def _message(error: Any, body: Json) -> str:
         return _words(error) or _words(body)
     words = _words(error) if isinstance(error, (str, list)) else ""
     return ": ".join(dict.fromkeys(w for w in (words, _words(body)) if w))
-
-
-def _describe_page(text: str) -> str:
-    """Return a web page as "a web page" with its title, any other text unchanged."""
-    if not _is_page(text):
-        return text
-    title = _TITLE.search(text[:_MAX_READ_CHARS])
-    return f"a web page: {html.unescape(title[1])}" if title else "a web page"
 
 
 def _words(value: Any, depth: int = 0) -> str:
@@ -236,11 +234,6 @@ def _provider_message(metadata: Any) -> str:
         return _read_error(parse_json(raw.encode("utf-8", "replace")))[0] or raw
     except (ValueError, RecursionError):
         return raw
-
-
-def _sentence(text: str) -> str:
-    text = text.rstrip(" .:")
-    return text if text.endswith(("?", "!", "…")) else f"{text}."
 
 
 def _line(text: str) -> str:

@@ -7,13 +7,14 @@ prompts of `next_edit_formats`.
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
 from byok.core.chat import ChatRequest, FimRequest, NextEditRequest, Sampling
 from byok.core.errors import UpstreamError
-from byok.core.events import Finish, FinishReason, StreamEvent, TextDelta
+from byok.core.events import Finish, StreamEvent, TextDelta
 from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import read_objects, read_text
 from byok.core.wire.json_lines import JsonLines
@@ -29,6 +30,7 @@ from byok.dialects.openai_chat.answer import OpenAIAnswer
 from byok.dialects.openai_chat.chunks import read_usage
 from byok.dialects.presets import OLLAMA, OPENAI_CHAT, preset_of
 from byok.dialects.remedies import RemedyTable, drop_row
+from byok.dialects.safe_names import without_none
 
 _CAPS = ("max_tokens", "n_predict")
 _REMEDIES: RemedyTable = {"parameter": drop_row(("temperature", "top_p", *_CAPS))}
@@ -46,16 +48,14 @@ class FimAnswer(EventReader):
 
     def __init__(self) -> None:
         super().__init__()
-        self._finish: FinishReason | None = None
         self._usage: Any = None
 
-    def _end_if_finished(self) -> None:
-        if self._finish is not None:
-            self._read_done_mark()
+    def _end(self) -> None:
+        self._emit_end(read_usage(self._usage))
 
     def _read_done_mark(self) -> None:
         if self._has_begun:
-            self._emit_end(self._finish or FinishReason.STOP, read_usage(self._usage))
+            self._end()
 
     def _flush_parts(self) -> None:
         self._add_text(self._text.flush())
@@ -67,7 +67,7 @@ class FimAnswer(EventReader):
         self._usage = chunk.get("usage") or self._usage
         self._add_text(self._text.feed(self._text_of(chunk)))
         if chunk.get("stop") is True:
-            self._read_done_mark()
+            self._end()
 
     def _add_text(self, text: str) -> None:
         if text:
@@ -123,7 +123,13 @@ class FimCodec(Codec):
         """Encode the gap of a chat request."""
         fim = chat.fim or FimRequest("", "")
         body = {"model": target.model, **self.write(fim, target.model)}
-        body |= {"stream": self.streams} | self._limits(chat.sampling)
+        fields = {
+            "stream": self.streams,
+            self.cap: chat.sampling.max_tokens,
+            "temperature": chat.sampling.temperature,
+            "top_p": chat.sampling.top_p,
+        }
+        body |= without_none(fields)
         if fim.one_line:
             body["stop"] = [*body.get("stop", ()), "\n"]
         return UpstreamRequest(self.path, body)
@@ -131,14 +137,6 @@ class FimCodec(Codec):
     def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
         """Return a reader of the code for the gap."""
         return chain(SSEDecoder(), self.answer())
-
-    def _limits(self, sampling: Sampling) -> dict[str, Any]:
-        fields = {
-            self.cap: sampling.max_tokens,
-            "temperature": sampling.temperature,
-            "top_p": sampling.top_p,
-        }
-        return {name: value for name, value in fields.items() if value is not None}
 
 
 def codecs_of(profile: FimProfile) -> Mapping[FimMode, Codec]:
@@ -148,19 +146,19 @@ def codecs_of(profile: FimProfile) -> Mapping[FimMode, Codec]:
     Mistral's answer has the format of a chat.
     """
     return {
-        FimMode.INFILL: FimCodec("/infill", _infill, cap="n_predict"),
+        FimMode.INFILL: FimCodec(
+            "/infill",
+            lambda fim, _: {
+                "input_prefix": fim.prefix,
+                "input_suffix": fim.suffix,
+                "input_extra": [],
+                "cache_prompt": True,
+            },
+            cap="n_predict",
+        ),
         FimMode.SUFFIX: FimCodec(profile.suffix_path, _suffix),
-        FimMode.FIM: FimCodec("fim/completions", _suffix, _chat_answer),
+        FimMode.FIM: FimCodec("fim/completions", _suffix, partial(OpenAIAnswer, {})),
         FimMode.TEMPLATE: FimCodec("completions", write_template),
-    }
-
-
-def _infill(fim: FimRequest, model: str) -> dict[str, Any]:
-    return {
-        "input_prefix": fim.prefix,
-        "input_suffix": fim.suffix,
-        "input_extra": [],
-        "cache_prompt": True,
     }
 
 
@@ -174,10 +172,6 @@ def write_template(fim: FimRequest, model: str) -> dict[str, Any]:
         raise ValueError(model)  # modes_for excludes such models
     prompt = template.prompt(fim.prefix, fim.suffix)
     return {"prompt": prompt, "stop": list(template.stop)}
-
-
-def _chat_answer() -> OpenAIAnswer:
-    return OpenAIAnswer({})
 
 
 @dataclass(frozen=True)
@@ -210,15 +204,13 @@ class OllamaFimCodec(Codec):
         return chain(JsonLines(), OllamaAnswer())
 
 
-def _suffix_for_ollama(fim: FimRequest, model: str) -> dict[str, Any]:
-    """Return the gap; the server treats a prompt without a suffix as a chat."""
-    return {"prompt": fim.prefix, "suffix": fim.suffix or "\n"}
-
-
 def ollama_codecs() -> Mapping[FimMode, Codec]:
     """Return the codecs of Ollama's own API."""
     return {
-        FimMode.SUFFIX: OllamaFimCodec(_suffix_for_ollama),
+        # The server treats a prompt without a suffix as a chat.
+        FimMode.SUFFIX: OllamaFimCodec(
+            lambda fim, _: {"prompt": fim.prefix, "suffix": fim.suffix or "\n"}
+        ),
         FimMode.TEMPLATE: OllamaFimCodec(write_template, raw=True),
     }
 
@@ -279,7 +271,12 @@ def next_edit_codecs(vendor: str) -> Mapping[FimMode, Codec]:
     codecs = {mode: known[mode] for mode in profile.modes if mode in known}
     if path:
         codecs[FimMode.EDIT] = FimCodec(
-            path, _write_message, _chat_answer, streams=False
+            path,
+            lambda fim, model: {
+                "messages": [{"role": "user", "content": _prompt(fim, model)}]
+            },
+            partial(OpenAIAnswer, {}),
+            streams=False,
         )
     return codecs
 
@@ -287,10 +284,6 @@ def next_edit_codecs(vendor: str) -> Mapping[FimMode, Codec]:
 def _write_next_edit(fim: FimRequest, model: str) -> dict[str, Any]:
     stop = named_format(format_of(model)).stop
     return {"prompt": _prompt(fim, model), "stop": list(stop)}
-
-
-def _write_message(fim: FimRequest, model: str) -> dict[str, Any]:
-    return {"messages": [{"role": "user", "content": _prompt(fim, model)}]}
 
 
 def _prompt(fim: FimRequest, model: str) -> str:

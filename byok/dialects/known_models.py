@@ -330,18 +330,13 @@ def _models_dev_rows(listed: Mapping[str, Any]) -> Iterator[tuple[str, str, Row]
         match listed.get(name):
             case {"models": dict(models)}:
                 for model, entry in models.items():
-                    if _writes_text(entry) and _is_listed(vendor, model):
-                        yield vendor, model, _models_dev_row(entry)
+                    match entry:
+                        case {"limit": dict(), "modalities": {"output": ["text"]}} if (
+                            _is_listed(vendor, model)
+                        ):
+                            yield vendor, model, _models_dev_row(entry)
             case _:
                 continue
-
-
-def _writes_text(entry: Any) -> bool:
-    match entry:
-        case {"limit": dict(), "modalities": {"output": ["text"]}}:
-            return True
-        case _:
-            return False
 
 
 def _models_dev_row(entry: Mapping[str, Any]) -> Row:

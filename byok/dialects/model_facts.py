@@ -206,10 +206,6 @@ def _read_price(value: Any) -> Price | None:
     return Price(**prices) if any(p is not None for p in prices.values()) else None
 
 
-def _read_replay(value: Any) -> Replay | None:
-    return next((replay for replay in Replay if replay == value), None)
-
-
 def _read_name(value: Any) -> str:
     fits = isinstance(value, str) and value.isidentifier()
     return value if fits and len(value) <= _MAX_NAME_CHARS else ""
@@ -226,7 +222,7 @@ _READERS: Mapping[str, Callable[[Any], Any]] = {
     "efforts": read_efforts,
     "sampling": read_flag,
     "adaptive_thinking": read_flag,
-    "replay": _read_replay,
+    "replay": lambda value: next((r for r in Replay if r == value), None),
     "empty_reasoning": read_flag,
     "dialect": _read_name,
     "printed_calls": read_flag,

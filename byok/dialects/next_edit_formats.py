@@ -105,28 +105,37 @@ class NextEditFormat:
                 lower.pop()
         top, bottom = "".join(upper) + head, tail + "".join(lower)
         before = request.prefix[: len(request.prefix) - len(top)]
+        if len(before) > self.context:  # the first line may be cut
+            before = before[len(before) - self.context :].partition("\n")[2]
         after = request.suffix[len(bottom) :]
+        if len(after) > self.context:
+            after = after[: after.rfind("\n", 0, self.context) + 1]
         return Excerpt(
-            _last_lines(before, self.context),
+            before,
             top + bottom,
-            _first_lines(after, self.context),
+            after,
             len(top),
             request.line - len(upper),
         )
 
     def prompt(self, request: NextEditRequest) -> str:
         """Return the prompt; special tokens in the code are broken by a space."""
-        excerpt, edits = self.excerpt(request), request.edits[-_MAX_EDITS:]
-        inert_request = replace(
-            request,
-            path=" ".join(self._inert(request.path).splitlines()),
-            edits=tuple(map(self._inert_edit, edits)),
+        excerpt, inert = self.excerpt(request), self._inert
+        edits = tuple(
+            RecentEdit(
+                " ".join(inert(edit.path).splitlines()),
+                _cut(inert(edit.before)),
+                _cut(inert(edit.after)),
+                edit.line,
+            )
+            for edit in request.edits[-_MAX_EDITS:]
         )
-        region = self._inert(excerpt.region)
+        path = " ".join(inert(request.path).splitlines())
+        inert_request = replace(request, path=path, edits=edits)
         inert_excerpt = replace(
             excerpt,
             before=self._inert(excerpt.before),
-            region=region,
+            region=self._inert(excerpt.region),
             after=self._inert(excerpt.after),
             cursor=len(self._inert(excerpt.region[: excerpt.cursor])),
         )
@@ -157,11 +166,6 @@ class NextEditFormat:
     def _inert(self, code: str) -> str:
         return self._marks_pattern.sub(lambda mark: f"{mark[0][0]} {mark[0][1:]}", code)
 
-    def _inert_edit(self, edit: RecentEdit) -> RecentEdit:
-        path, before, after = map(self._inert, (edit.path, edit.before, edit.after))
-        path = " ".join(path.splitlines())
-        return RecentEdit(path, _cut(before), _cut(after), edit.line)
-
     @cached_property
     def _marks_pattern(self) -> re.Pattern[str]:
         marks = (*self.marks, *self.stop)
@@ -176,14 +180,6 @@ def _size(upper: Iterable[str], head: str, tail: str, lower: Iterable[str]) -> i
     return sum(map(len, (*upper, head, tail, *lower)))
 
 
-def _last_lines(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[len(text) - limit :].partition("\n")[2]
-
-
-def _first_lines(text: str, limit: int) -> str:
-    return text if len(text) <= limit else text[: text.rfind("\n", 0, limit) + 1]
-
-
 def _cut(text: str) -> str:
     """Return an edit's text with at most as many lines as models are shown."""
     lines = _lines(text)[:_MAX_EDIT_LINES]
@@ -195,20 +191,17 @@ def _closed(text: str) -> str:
     return text if not text or text.endswith("\n") else f"{text}\n"
 
 
-def _ends_early(old: str, new: str) -> bool:
-    """Tell whether several last lines are missing, as if the model had stopped."""
-    before, after = old.rstrip().split("\n"), new.rstrip().split("\n")
-    return before[-1] != after[-1] and len(after) + _FEW_LINES <= len(before)
-
-
 def _is_implausible(old: str, new: str) -> bool:
     """Tell whether an answer is empty, of an implausible size, or of another file."""
     if old.strip() and not new.strip():
         return True
     if len(new) > _MAX_FACTOR * len(old) + _MAX_ADDED_CHARS:
         return True
-    if len(old) > _MAX_FACTOR * len(new) + _MAX_REMOVED_CHARS or _ends_early(old, new):
+    if len(old) > _MAX_FACTOR * len(new) + _MAX_REMOVED_CHARS:
         return True
+    before, after = old.rstrip().split("\n"), new.rstrip().split("\n")
+    if before[-1] != after[-1] and len(after) + _FEW_LINES <= len(before):
+        return True  # several last lines are missing, as if the model had stopped
     return _is_other(old, new)
 
 
@@ -274,12 +267,6 @@ def _write_seed(request: NextEditRequest, excerpt: Excerpt, region: str) -> str:
         f"{_SUFFIX}{_closed(excerpt.after) or chr(10)}{_PREFIX}{edits}"
         f"{_FILE}{request.path}\n{excerpt.before}{region}{_MIDDLE}"
     )
-
-
-def _write_zeta(request: NextEditRequest, excerpt: Excerpt) -> str:
-    region = _closed(excerpt.marked(_USER_CURSOR))
-    marked = f"{_CURRENT}\n{region}=======\n"
-    return _write_seed(request, excerpt, marked)
 
 
 def _read_zeta(answer: str, excerpt: Excerpt) -> str | None:
@@ -433,10 +420,6 @@ def _read_mercury(answer: str, excerpt: Excerpt) -> str | None:
 # --- Codestral ---
 
 
-def _write_gap(request: NextEditRequest, excerpt: Excerpt) -> str:
-    return ""  # the endpoint gets the code before and after the cursor instead
-
-
 def _read_gap(answer: str, excerpt: Excerpt) -> str | None:
     """Return the region with the answer inserted at the cursor."""
     text = answer if "```" in excerpt.region else _unfenced(answer)
@@ -463,7 +446,11 @@ FORMATS: tuple[NextEditFormat, ...] = (
         "zeta-2",
         r"zeta-?2(?!\.?\d)",
         FimMode.TEMPLATE,
-        _write_zeta,
+        lambda request, excerpt: _write_seed(
+            request,
+            excerpt,
+            f"{_CURRENT}\n{_closed(excerpt.marked(_USER_CURSOR))}=======\n",
+        ),
         _read_zeta,
         lines=20,
         size=350 * _BYTES_PER_TOKEN,
@@ -505,7 +492,7 @@ FORMATS: tuple[NextEditFormat, ...] = (
         "codestral",
         r"codestral(?!.*(?:mamba|embed))",
         FimMode.FIM,
-        _write_gap,
+        lambda _request, _excerpt: "",  # the endpoint gets the code around the cursor
         _read_gap,
         lines=0,
     ),

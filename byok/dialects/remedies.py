@@ -153,30 +153,27 @@ def find_remedy(table: RemedyTable, refused: RefusedRequest) -> Remedy | None:
     """Return the first remedy for a refusal that was not applied yet, or None."""
     for change, row in table.items():
         if match := row.find(refused):
-            remedy = Remedy(change, *match)
-            if remedy not in refused.known and _has_effect(row, refused, remedy):
+            remedy, chat, body = Remedy(change, *match), refused.chat, refused.body
+            is_useless = (row.rewrite and row.rewrite(chat, remedy) == chat) or (
+                row.make and row.make(body, remedy) == body
+            )
+            if remedy not in refused.known and not is_useless:
                 return remedy
     return None
 
 
-def _has_effect(row: RemedyRow, refused: RefusedRequest, remedy: Remedy) -> bool:
-    if row.rewrite is not None and row.rewrite(refused.chat, remedy) == refused.chat:
-        return False
-    return row.make is None or row.make(refused.body, remedy) != refused.body
-
-
 def when(
-    pattern: str, applies: Callable[[Json], object] = lambda body: True
+    pattern: str, applies: Callable[[RefusedRequest], object] = lambda _: True
 ) -> Callable[[RefusedRequest], RemedyMatch]:
     """Return a `find` for refusals whose text, in lower case, matches a pattern.
 
-    `applies` tells whether the body has what the change is for. It is needed only where
-    the change would alter other bodies as well.
+    `applies` tells whether the request has what the change is for. It is needed only
+    where the change would alter other requests as well.
     """
     compiled = compile_late(pattern)
 
     def find(refused: RefusedRequest) -> RemedyMatch:
-        is_match = compiled.search(refused.text.lower()) and applies(refused.body)
+        is_match = compiled.search(refused.text.lower()) and applies(refused)
         return ("", "") if is_match else None
 
     return find
@@ -251,17 +248,23 @@ def _apply(
 # --- Refused parameters and efforts ---
 
 
-def read_parameter(body: Json, path: str) -> Any:
-    """Return the value of a parameter, or None if it is missing.
+def read_parameter(body: Json, path: str, default: Any = None) -> Any:
+    """Return the value of a parameter, or the default if it is missing.
 
     A parameter is named by its path in the body: `temperature`, `options.num_ctx`.
     """
-    return _look_up(body, path, None)
+    if path in body:
+        return body[path]
+    name, _, tail = path.partition(".")
+    inner = body.get(name)
+    if not tail or not isinstance(inner, dict):
+        return default
+    return read_parameter(inner, tail, default)
 
 
 def has_parameter(body: Json, path: str) -> bool:
     """Tell whether the body has a parameter."""
-    return _look_up(body, path, _MISSING) is not _MISSING
+    return read_parameter(body, path, _MISSING) is not _MISSING
 
 
 def drop_parameter(body: Json, path: str) -> Body:
@@ -284,17 +287,6 @@ def set_parameter(body: Json, path: str, value: Any) -> Body:
         **body,
         name: set_parameter(inner if isinstance(inner, dict) else {}, tail, value),
     }
-
-
-def rename_parameter(body: Json, path: str, new: str) -> Body:
-    """Return a body in which a parameter has another path, and the same value."""
-    if not has_parameter(body, path):
-        return dict(body)
-    parent, _, old = path.rpartition(".")
-    if parent or "." in new:
-        value = read_parameter(body, path)
-        return set_parameter(drop_parameter(body, path), new, value)
-    return {new if key == old else key: value for key, value in body.items()}
 
 
 def drop_row(paths: Iterable[str], *, with_extra: bool = True) -> RemedyRow:
@@ -339,7 +331,13 @@ def rename_row(names: Mapping[str, str], *, unless: Iterable[str] = ()) -> Remed
         return None if was_renamed or is_sent else (named, "")
 
     def make(body: Json, remedy: Remedy) -> Body:
-        return rename_parameter(body, remedy.what, names[remedy.what])
+        path, new = remedy.what, names[remedy.what]
+        if not has_parameter(body, path):
+            return dict(body)
+        if "." in path or "." in new:
+            value = read_parameter(body, path)
+            return set_parameter(drop_parameter(body, path), new, value)
+        return {new if key == path else key: value for key, value in body.items()}
 
     return RemedyRow(find, make)
 
@@ -387,26 +385,12 @@ def name_parameter(refused: RefusedRequest, paths: Iterable[str]) -> str:
     text = refused.text.lower()
     # xAI and Google write names in camel case as well.
     words = {word.replace("_", "") for word in re.findall(r"[a-z0-9_]+", text)}
-    return next(
-        (path for path in paths if _is_named(text, words, path, refused.body)), ""
-    )
-
-
-def _is_named(text: str, words: set[str], path: str, body: Json) -> bool:
-    *parents, last = path.lower().split(".")
-    is_word = last.replace("_", "") in words
-    has_path = bool(parents) and path.lower() in text
-    return (is_word or has_path) and has_parameter(body, path)
-
-
-def _look_up(body: Json, path: str, default: Any) -> Any:
-    if path in body:
-        return body[path]
-    name, _, tail = path.partition(".")
-    inner = body.get(name)
-    if not tail or not isinstance(inner, dict):
-        return default
-    return _look_up(inner, tail, default)
+    for path in paths:
+        *parents, last = path.lower().split(".")
+        is_named = last.replace("_", "") in words or (parents and path.lower() in text)
+        if is_named and has_parameter(refused.body, path):
+            return path
+    return ""
 
 
 def effort_row(*paths: str) -> RemedyRow:
@@ -456,10 +440,7 @@ def switch_row(names: Mapping[str, str]) -> RemedyRow:
         dialect = next((name for name in mentioned if name in refused.dialects), None)
         return (dialect, "") if dialect else None
 
-    def teach(remedy: Remedy) -> ModelFacts:
-        return ModelFacts("", dialect=remedy.what)
-
-    return RemedyRow(find, teaches=teach)
+    return RemedyRow(find, teaches=lambda r: ModelFacts("", dialect=r.what))
 
 
 def missing_path_row(dialect: str) -> RemedyRow:

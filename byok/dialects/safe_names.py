@@ -7,14 +7,13 @@ Below are other parts of requests that several dialects share.
 
 import hashlib
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from msgspec import Struct
 from msgspec.structs import replace
 
 from byok.core.chat import (
-    ImagePart,
     Message,
     Part,
     Role,
@@ -151,6 +150,11 @@ def result_text(result: ToolResult) -> str:
     return content
 
 
+def without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a body that have a value."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
 def read_arguments(arguments: str) -> dict[str, Any]:
     """Return a call's arguments; a text that is no object becomes a field of one."""
     parsed = parse_object(arguments)
@@ -168,9 +172,11 @@ def move_images(messages: Iterable[Message]) -> Iterator[Message]:
         if message.role is tool:
             for part in message.parts:
                 if isinstance(part, ToolResult) and part.images:
-                    images += _with_captions(part)
-                    bare = tuple(map(_without_images, message.parts))
-                    message = Message(Role.TOOL, bare)
+                    call = f"{part.name} ({part.call_id})"
+                    for number, image in enumerate(part.images, 1):
+                        caption = f"Image {number}, output of {call}:"
+                        images += (TextPart(caption), image)
+                    message = Message(Role.TOOL, (replace(part, images=()),))
         elif images and message.role is Role.USER:
             message = Message(Role.USER, (*images, *message.parts))
             images = []
@@ -180,17 +186,6 @@ def move_images(messages: Iterable[Message]) -> Iterator[Message]:
         yield message
     if images:
         yield Message(Role.USER, tuple(images))
-
-
-def _without_images(part: Part) -> Part:
-    return replace(part, images=()) if isinstance(part, ToolResult) else part
-
-
-def _with_captions(result: ToolResult) -> Iterator[TextPart | ImagePart]:
-    for number, image in enumerate(result.images, 1):
-        call = f"{result.name} ({result.call_id})"
-        yield TextPart(f"Image {number}, output of {call}:")
-        yield image
 
 
 def wants_signatures(model: str) -> bool:

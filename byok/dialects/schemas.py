@@ -24,7 +24,7 @@ from typing import Any
 
 from byok.core.chat import Json
 from byok.core.wire.json_body import parse_json, write_json
-from byok.core.wire.json_fields import objects_in
+from byok.core.wire.json_fields import objects_in, read_object
 
 _MAX_NOTE_CHARS = 300
 _ANYTHING: Json = {}
@@ -347,7 +347,10 @@ def unite(node: dict[str, Any], resolve: Callable[[Json], Json]) -> list[str]:
             merge(node, resolve(part))
         for name in _UNION_WORDS:
             if choices := [resolve(c) for c in objects_in(node.pop(name, None))]:
-                notes.append(_describe_union(name, choices))
+                sets = [", ".join(_required_names(choice)) for choice in choices]
+                words = f"{_UNION_WORDS[name]} one of these sets of keys"
+                short = f"{words}: {'; '.join(sets)}"
+                notes.append(short if all(sets) else note(name, choices))
                 _merge_choices(node, choices)
         if not parts and not any(name in node for name in ("allOf", *_UNION_WORDS)):
             break
@@ -358,11 +361,10 @@ def unite(node: dict[str, Any], resolve: Callable[[Json], Json]) -> list[str]:
 
 
 def _merge_choices(node: dict[str, Any], choices: list[Json]) -> None:
-    own = node.get("properties")
-    own = own if isinstance(own, dict) else {}
+    own = read_object(node, "properties")
     variants: dict[str, list[Any]] = {}
     for choice in choices:
-        for key, schema in _properties(choice).items():
+        for key, schema in read_object(choice, "properties").items():
             if key not in own:
                 variants.setdefault(key, []).append(schema)
     added = {
@@ -378,21 +380,9 @@ def _merge_choices(node: dict[str, Any], choices: list[Json]) -> None:
         merge(node, {key: choice[key] for key in ("allOf",) if key in choice})
 
 
-def _describe_union(name: str, choices: list[Json]) -> str:
-    sets = [", ".join(_required_names(choice)) for choice in choices]
-    if all(sets):
-        return f"{_UNION_WORDS[name]} one of these sets of keys: {'; '.join(sets)}"
-    return note(name, choices)
-
-
 def _required_names(schema: Json) -> list[str]:
     names = schema.get("required")
     return [n for n in names if isinstance(n, str)] if isinstance(names, list) else []
-
-
-def _properties(schema: Json) -> Json:
-    properties = schema.get("properties")
-    return properties if isinstance(properties, dict) else {}
 
 
 def shape(node: dict[str, Any]) -> None:
@@ -491,9 +481,20 @@ class _Narrower:
         for part in objects_in(node.pop("allOf", None)):
             part, inside = self._resolve(dict(part), inside)
             merge(node, part)
-        _express_unions(node)
-        if "anyOf" in node:
-            return self._rewrite_branches(node, inside)
+        # Unions become anyOf, and null becomes nullable.
+        for name in ("anyOf", "oneOf"):
+            if choices := node.pop(name, None):
+                _set_choices(node, choices)
+        if isinstance(kinds := node.get("type"), list):
+            del node["type"]
+            _set_choices(node, [{"type": kind} for kind in kinds])
+        if "anyOf" in node:  # the keywords beside it move into each of its schemas
+            branches = []
+            for branch in node.pop("anyOf"):
+                part, within = self._resolve(dict(branch), inside)
+                merge(part, node)
+                branches.append(self.node(part, within))
+            return branches[0] if len(branches) == 1 else {"anyOf": branches}
         notes = _replace_keywords(node)
         rewritten = {key: value for key, value in node.items() if key in _GEMINI_KEYS}
         notes += [
@@ -506,17 +507,6 @@ class _Narrower:
             notes.append(note("values of other keys", extra))
         self._rewrite_children(rewritten, inside)
         return with_notes(rewritten, notes)
-
-    def _rewrite_branches(
-        self, node: dict[str, Any], inside: tuple[str, ...]
-    ) -> dict[str, Any]:
-        """Move the keywords beside anyOf into each of its schemas."""
-        branches = []
-        for branch in node.pop("anyOf"):
-            part, within = self._resolve(dict(branch), inside)
-            merge(part, node)
-            branches.append(self.node(part, within))
-        return branches[0] if len(branches) == 1 else {"anyOf": branches}
 
     def _rewrite_children(self, node: dict[str, Any], inside: tuple[str, ...]) -> None:
         properties = node.pop("properties", None)
@@ -544,16 +534,6 @@ class _Narrower:
             inside = (*inside, ref)
             node = {**target, **node}
         return node, inside
-
-
-def _express_unions(node: dict[str, Any]) -> None:
-    """Express unions as anyOf, and null as nullable."""
-    for name in ("anyOf", "oneOf"):
-        if choices := node.pop(name, None):
-            _set_choices(node, choices)
-    if isinstance(kinds := node.get("type"), list):
-        del node["type"]
-        _set_choices(node, [{"type": kind} for kind in kinds])
 
 
 def _set_choices(node: dict[str, Any], choices: Sequence[Json]) -> None:
@@ -660,7 +640,7 @@ def is_schema(value: Any) -> bool:
     return isinstance(value, Mapping | bool)
 
 
-def _is_dependent(value: Any) -> bool:
+def _maps_keys(value: Any) -> bool:
     """Tell whether a value maps keys to the keys that they require."""
     return isinstance(value, Mapping) and all(
         isinstance(keys, list)
@@ -686,7 +666,7 @@ _VALID_VALUES: tuple[tuple[Callable[[Any], bool], str], ...] = (
     (is_schema, "unevaluatedProperties unevaluatedItems contentSchema"),
     (_is_a(Mapping, bool, list), "items"),
     (lambda value: isinstance(value, str) and "#" not in value, "$id"),
-    (_is_dependent, "dependencies dependentRequired"),
+    (_maps_keys, "dependencies dependentRequired"),
     # Keywords of other drafts or for whole documents, which no model needs.
     (_is_a(), "$schema $anchor $dynamicAnchor $vocabulary $recursiveAnchor"),
     (_is_a(), "$recursiveRef"),

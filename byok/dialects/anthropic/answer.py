@@ -10,7 +10,6 @@ from typing import Any
 from byok.core.chat import Origin, ProviderData
 from byok.core.events import (
     Citation,
-    FinishReason,
     Notice,
     ThinkingDelta,
     ToolCallDelta,
@@ -73,39 +72,6 @@ class ThinkingBlock:
         return {"type": "thinking", "thinking": text, "signature": signature}
 
 
-class UsageCounter:
-    """The newest token count of each kind.
-
-    A `message_delta` has the counts of the whole answer so far. Counts that it lacks or
-    has as 0 were in the `message_start`.
-    """
-
-    def __init__(self) -> None:
-        self._counts: dict[str, int] = {}
-
-    def read(self, usage: Any) -> None:
-        """Read a usage object; anything else is ignored."""
-        if not isinstance(usage, dict):
-            return
-        thinking = read_object(usage, "output_tokens_details").get("thinking_tokens")
-        counts = {name: usage.get(name) for name in _COUNTS} | {"thinking": thinking}
-        for name, value in counts.items():
-            if type(value) is int and value > 0:
-                self._counts[name] = value
-
-    def usage(self) -> Usage | None:
-        """Return the counts, None if there were none.
-
-        The API's `input_tokens` do not include those of the cache.
-        """
-        if not self._counts:
-            return None
-        uncached, output, read, written = (self._counts.get(n, 0) for n in _COUNTS)
-        thinking = self._counts.get("thinking", 0)
-        prompt = uncached + read + written
-        return Usage(prompt, output, read, written, thinking, cache_told=True)
-
-
 class AnthropicAnswer(EventReader):
     """A Stage[ServerSentEvent, StreamEvent] that decodes the answer of a chat."""
 
@@ -113,18 +79,12 @@ class AnthropicAnswer(EventReader):
 
     def __init__(self, tool_names: Mapping[str, str], origin: Origin) -> None:
         super().__init__(tool_names, origin)
-        self._usage = UsageCounter()
+        self._counts: dict[str, int] = {}  # the newest token count of each kind
         self._index = 0  # of the last block
         self._thoughts: dict[int, ThinkingBlock] = {}  # open blocks, by index
         self._calls: dict[int, Any] = {}  # input in the block's start event, by index
-        self._finish: FinishReason | None = None
-        self._fills_window = False
         self._last = ""  # the last piece of the text
         self._needs_blank_line = False  # a tool of the API ran after the text
-
-    def _end_if_finished(self) -> None:
-        if self._finish is not None:
-            self._end()
 
     def _read_document(self, event: dict[str, Any]) -> None:
         if event.get("type") != "content_block_delta":
@@ -169,17 +129,19 @@ class AnthropicAnswer(EventReader):
             case "content_block_stop":
                 self._stop_block(self._block_index(event))
             case "message_delta":
-                self._read_message_delta(event)
+                self._read_counts(event.get("usage"))
+                self._read_stop_reason(read_object(event, "delta"))
             case "message_start":
                 self._has_begun = True
                 self._read_message(event.get("message"))
             case "message_stop":
-                self._stop_message()
+                if self._finish is None and self._calls:  # which may be incomplete
+                    raise missing_end(has_begun=True)
+                self._end()
             case "message":  # a whole answer, also for a stream by LiteLLM
                 self._has_begun = True
                 self._read_message(event)
                 self._read_stop_reason(event)
-                self._finish = self._finish or FinishReason.STOP
                 self._end()
             case "ping":
                 pass
@@ -188,26 +150,29 @@ class AnthropicAnswer(EventReader):
             case _:
                 pass  # an event of a later version of the protocol
 
+    def _read_counts(self, usage: Any) -> None:
+        """Read a usage object; anything else is ignored.
+
+        A `message_delta` has the counts of the whole answer so far. Counts that it
+        lacks or has as 0 were in the `message_start`.
+        """
+        if not isinstance(usage, dict):
+            return
+        thinking = read_object(usage, "output_tokens_details").get("thinking_tokens")
+        counts = {name: usage.get(name) for name in _COUNTS} | {"thinking": thinking}
+        for name, value in counts.items():
+            if type(value) is int and value > 0:
+                self._counts[name] = value
+
     def _read_message(self, message: Any) -> None:
         """Read a message: it is empty at the start of a stream, else a whole answer."""
         if not isinstance(message, dict):
             return
-        self._usage.read(message.get("usage"))
+        self._read_counts(message.get("usage"))
         content = message.get("content")
         for index, block in enumerate(content if isinstance(content, list) else ()):
             self._start_block(index, block)
             self._stop_block(index)
-
-    def _read_message_delta(self, event: dict[str, Any]) -> None:
-        self._usage.read(event.get("usage"))
-        if isinstance(delta := event.get("delta"), dict):
-            self._read_stop_reason(delta)
-
-    def _stop_message(self) -> None:
-        """End the answer; without a stop reason its calls may be incomplete."""
-        if self._finish is None and self._calls:
-            raise missing_end(has_begun=True)
-        self._end()
 
     def _read_stop_reason(self, message: dict[str, Any]) -> None:
         """Record the stop reason, which is null or empty at the start of a stream."""
@@ -229,7 +194,10 @@ class AnthropicAnswer(EventReader):
             return
         match block.get("type"):
             case "text":
-                self._separate_text()
+                ends_line = not self._last or self._last.endswith("\n")
+                if self._needs_blank_line and not ends_line:
+                    self._emit_text("\n\n")
+                self._needs_blank_line = False
                 self._add_text(block.get("text"))
                 for citation in read_objects(block, "citations"):
                     self._cite(citation)
@@ -262,12 +230,6 @@ class AnthropicAnswer(EventReader):
         if text or data:
             self._events.append(ThinkingDelta(text, data))
 
-    def _separate_text(self) -> None:
-        """Emit a blank line if a tool of the API ran since the last text."""
-        if self._needs_blank_line and self._last and not self._last.endswith("\n"):
-            self._emit_text("\n\n")
-        self._needs_blank_line = False
-
     def _add_text(self, text: Any) -> None:
         if isinstance(text, str) and (text := self._text.feed(text)):
             self._last = text
@@ -287,8 +249,11 @@ class AnthropicAnswer(EventReader):
         self._emit_partial_tag()
 
     def _end(self) -> None:
-        self._emit_end(
-            self._finish or FinishReason.STOP,
-            self._usage.usage(),
-            fills_window=self._fills_window,
-        )
+        if not (counts := self._counts):
+            self._emit_end(None)
+            return
+        # The API's `input_tokens` do not include those of the cache.
+        uncached, output, read, written = (counts.get(name, 0) for name in _COUNTS)
+        prompt, thinking = uncached + read + written, counts.get("thinking", 0)
+        usage = Usage(prompt, output, read, written, thinking, cache_told=True)
+        self._emit_end(usage)

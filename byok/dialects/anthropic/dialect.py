@@ -5,14 +5,11 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from byok.core.events import StreamEvent
-from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import read_object, read_objects, read_text
-from byok.core.wire.sse import SSEDecoder
 from byok.dialects.anthropic.answer import AnthropicAnswer
 from byok.dialects.anthropic.remedies import REMEDIES
 from byok.dialects.anthropic.request import encode_request
-from byok.dialects.base import Dialect, ModelPage, UpstreamRequest
+from byok.dialects.base import Dialect, ModelPage, make_headers
 from byok.dialects.model_facts import EFFORTS, ModelFacts, read_flag
 from byok.dialects.presets import ANTHROPIC
 from byok.dialects.remedies import RemedyTable
@@ -62,6 +59,7 @@ class AnthropicMessages(Dialect):
     """Dialect: the Messages API, which is the same for all vendors."""
 
     name: ClassVar[str] = ANTHROPIC
+    answer = AnthropicAnswer
     sends_thoughts: ClassVar[bool] = True  # all of it, with its signatures
     serves: ClassVar[frozenset[str]] = frozenset({"messages", "messages/count_tokens"})
     models_path: ClassVar[str] = FIRST_PAGE
@@ -73,14 +71,6 @@ class AnthropicMessages(Dialect):
     encode = staticmethod(encode_request)
     read_models = staticmethod(read_models)
 
-    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Decode the events of a message, or one whole message."""
-        return chain(SSEDecoder(), AnthropicAnswer(sent.tool_names, sent.origin))
-
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the version is needed with and without a key."""
-        headers = {
-            "Accept": "text/event-stream, application/json",
-            "anthropic-version": _VERSION,
-        }
-        return headers | {"x-api-key": key} if key else headers
+        return {"anthropic-version": _VERSION, **make_headers(key, "x-api-key")}

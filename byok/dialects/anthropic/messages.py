@@ -90,16 +90,16 @@ class Conversation(Struct):
         return blocks
 
     def _results(self, parts: Iterable[Part]) -> list[Block]:
-        return [
-            {
-                "type": "tool_result",
-                "tool_use_id": part.call_id,
-                "content": _result_content(part),
-                **({"is_error": True} if part.is_error else {}),
-            }
-            for part in parts
-            if isinstance(part, ToolResult)
-        ]
+        blocks: list[Block] = []
+        for part in parts:
+            if isinstance(part, ToolResult):
+                # The API refuses errors without content.
+                text = part.content if part.content.strip() else NO_OUTPUT
+                images = [*map(_image, part.images)]
+                block: Block = {"type": "tool_result", "tool_use_id": part.call_id}
+                block["content"] = [_text(text), *images] if images else text
+                blocks.append(block | ({"is_error": True} if part.is_error else {}))
+        return blocks
 
 
 def _texts(parts: Iterable[Part]) -> list[Block]:
@@ -142,14 +142,6 @@ def _user_block(part: Part) -> Block:
 def _image(image: ImagePart) -> Block:
     source = {"media_type": image.media_type, "data": image.data}
     return {"type": "image", "source": {"type": "base64", **source}}
-
-
-def _result_content(result: ToolResult) -> str | list[Block]:
-    """Return the content of a result; the API refuses errors without content."""
-    content = result.content if result.content.strip() else NO_OUTPUT
-    if not result.images:
-        return content
-    return [_text(content), *map(_image, result.images)]
 
 
 def _thinking(part: ThinkingPart) -> list[Block]:

@@ -8,11 +8,7 @@ from byok.core.errors import RefusalKind
 from byok.core.wire.json_fields import read_object, read_text
 from byok.dialects.anthropic.request import UNSIGNED, is_thought, without_thinking
 from byok.dialects.cache_points import CACHE_ROW
-from byok.dialects.chat_changes import (
-    CHAT_ROWS,
-    digest_of_picture,
-    write_picture_as_text,
-)
+from byok.dialects.chat_changes import CHAT_ROWS, digest_of_picture, write_pictures_as
 from byok.dialects.remedies import (
     Body,
     RefusedRequest,
@@ -117,19 +113,18 @@ def _thinking_type(body: Json) -> str:
     return read_text(read_object(body, "thinking"), "type")
 
 
-def _think_adaptively(body: Json, _: Remedy) -> Body:
-    if _thinking_type(body) != "enabled":
-        return dict(body)
-    return {**body, "thinking": {"type": "adaptive"}}
-
-
 def _think_with_budget(body: Json, _: Remedy) -> Body:
     """Set a budget if `max_tokens` leaves space for one, else do not think."""
     if _thinking_type(body) != "adaptive":
         return dict(body)
     body = drop_parameter(drop_parameter(body, "thinking"), "output_config.effort")
     budget = min(_BUDGET_TOKENS, body.get("max_tokens", 0) // 2)
-    if budget < _MIN_ANSWER or _is_turn_open(body):
+    last = body["messages"][-1]
+    # A turn that the model continues had to begin with a thought.
+    is_open = last["role"] == "assistant" or any(
+        block["type"] == "tool_result" for block in last["content"]
+    )
+    if budget < _MIN_ANSWER or is_open:
         return body
     return {**body, "thinking": {"type": "enabled", "budget_tokens": budget}}
 
@@ -165,13 +160,6 @@ def _think_least(body: Json, remedy: Remedy) -> Body:
     return set_parameter(body, "output_config.effort", "low")
 
 
-def _is_turn_open(body: Json) -> bool:
-    """Tell whether the model continues a turn, which had to begin with a thought."""
-    last = body["messages"][-1]
-    is_result = any(block["type"] == "tool_result" for block in last["content"])
-    return is_result or last["role"] == "assistant"
-
-
 def _find_space(refused: RefusedRequest) -> RemedyMatch:
     if not (counts := _OVERFLOW.search(refused.text)):
         return None
@@ -185,25 +173,37 @@ REMEDIES: RemedyTable = {
     **CHAT_ROWS,
     "large picture": RemedyRow(
         _find_picture,
-        rewrite=lambda chat, r: write_picture_as_text(chat, r.version, _TOO_LARGE),
+        rewrite=lambda chat, r: write_pictures_as(
+            chat,
+            lambda image: (
+                _TOO_LARGE if digest_of_picture(image.data) == r.version else ""
+            ),
+        ),
         notice="A picture is too large for this model: a sentence stands in its place.",
     ),
     "signature": RemedyRow(_find_thinking, _drop_thinking),
     "no thinking": RemedyRow(
-        when(_UNSIGNED, lambda body: _thinking_type(body) == "enabled"),
+        when(_UNSIGNED, lambda r: _thinking_type(r.body) == "enabled"),
         lambda body, _: drop_parameter(body, "thinking"),
     ),
     "no reasoning": RemedyRow(
         when(r"thinking\b.*must be passed back"), _stop_thinking, UNSIGNED
     ),
-    "adaptive": RemedyRow(when(_BUDGET), _think_adaptively),
+    "adaptive": RemedyRow(
+        when(_BUDGET),
+        lambda body, _: (
+            {**body, "thinking": {"type": "adaptive"}}
+            if _thinking_type(body) == "enabled"
+            else dict(body)
+        ),
+    ),
     "budget": RemedyRow(when(_ADAPTIVE), _think_with_budget),
     "always thinks": RemedyRow(_find_least_thinking, _think_least),
     "room": RemedyRow(_find_space, lower_named),
     "lower": lower_row(("max_tokens", "thinking.budget_tokens")),
     "cache": CACHE_ROW,
     "both": RemedyRow(
-        when("top_p", lambda body: "temperature" in body),
+        when("top_p", lambda r: "temperature" in r.body),
         lambda body, _: drop_parameter(body, "top_p"),
     ),
     "effort": effort_row("output_config.effort"),

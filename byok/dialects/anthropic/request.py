@@ -27,11 +27,13 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
     ToolUse,
+    parts_of,
 )
 from byok.dialects.anthropic.messages import Conversation, ask_for_cache
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.chat_changes import ask_for_json
 from byok.dialects.model_facts import ModelFacts, Replay, nearest_effort, unsent_effort
+from byok.dialects.safe_names import without_none
 from byok.dialects.schemas import change_inside, write_parameters
 
 _BUDGETS = {
@@ -70,14 +72,17 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     reasoning = encode_reasoning(chat, facts, max_tokens, conversation.messages)
     if reasoning.is_off or facts.replay is Replay.NEVER:
         conversation.messages = without_thinking(conversation.messages)
-    sampling, unsent = encode_sampling(chat.sampling, reasoning.thinks)
+    sampling, unsent = _encode_sampling(chat.sampling, reasoning.thinks)
+    stops = [text for text in chat.sampling.stop if text.strip()]  # not blank ones
     body: dict[str, Any] = {"model": target.model, "max_tokens": max_tokens}
     if conversation.system:
         body["system"] = conversation.system
     body |= {"messages": conversation.messages, "stream": True}
     if tools:
         body |= {"tools": tools, **_tool_choice(chat)}
-    body |= {**sampling, **reasoning.fields, **_stops(chat)}
+    body |= {**sampling, **reasoning.fields}
+    if stops:
+        body["stop_sequences"] = stops
     if chat.json_answer:
         schema = _close_objects(chat.json_answer.schema)
         json_format = {"type": "json_schema", "schema": schema}
@@ -120,12 +125,6 @@ def _tool_choice(chat: ChatRequest) -> Json:
             return {"tool_choice": {"type": "auto", **only_one}} if is_single else {}
 
 
-def _stops(chat: ChatRequest) -> Json:
-    """Return the field for stop sequences; the API refuses blank ones."""
-    texts = [text for text in chat.sampling.stop if text.strip()]
-    return {"stop_sequences": texts} if texts else {}
-
-
 def _max_tokens(chat: ChatRequest, facts: ModelFacts) -> int:
     """Return the user's `max_tokens`, or the model's limit within the window.
 
@@ -137,18 +136,13 @@ def _max_tokens(chat: ChatRequest, facts: ModelFacts) -> int:
     limit = facts.max_output or _DEFAULT_MAX_TOKENS
     if not facts.window:
         return limit
-    space = facts.window - _prompt_chars(chat) // _CHARS_PER_TOKEN
-    return min(limit, max(space, _MIN_MAX_TOKENS))
-
-
-def _prompt_chars(chat: ChatRequest) -> int:
-    """Estimate the characters of a prompt, without pictures and tools."""
-    return sum(
+    chars = sum(  # without pictures and tools
         len(part.text if isinstance(part, TextPart) else part.content)
-        for message in chat.messages
-        for part in message.parts
+        for part in parts_of(chat.messages)
         if isinstance(part, (TextPart, ToolResult))
     )
+    space = facts.window - chars // _CHARS_PER_TOKEN
+    return min(limit, max(space, _MIN_MAX_TOKENS))
 
 
 def _close_objects(schema: Any) -> Any:
@@ -304,15 +298,16 @@ def without_thinking(messages: Iterable[Json]) -> list[dict[str, Any]]:
     return [message for message in bare if message["content"]]
 
 
-def encode_sampling(
+def _encode_sampling(
     sampling: Sampling, thinks: bool
 ) -> tuple[dict[str, Any], tuple[str, ...]]:
     """Return the body's sampling fields, and notices about those left out.
 
     Temperatures end at 1, and newer models accept only one of both parameters.
     """
-    values = {"temperature": sampling.temperature, "top_p": sampling.top_p}
-    fields = {name: value for name, value in values.items() if value is not None}
+    fields = without_none(
+        {"temperature": sampling.temperature, "top_p": sampling.top_p}
+    )
     if thinks:
         left_out = (f"This model takes no {name} while it thinks." for name in fields)
         return {}, tuple(left_out)

@@ -63,6 +63,7 @@ _FAILURE_REASONS = {
 }
 # Failures that would occur again.
 _NOT_RETRYABLE = frozenset({"MISSING_THOUGHT_SIGNATURE"})
+_UNKNOWN_REASON = "The model stopped early and names no reason that is known ({})."
 _FILTER_HINT = "Say it differently, or choose another model."
 # Parts of tools on Google's side, which are sent back unchanged.
 OPAQUE = ("executableCode", "codeExecutionResult", "toolCall", "toolResponse")
@@ -99,28 +100,18 @@ def only_text(chunk: Any) -> str:
     return "" if has_more or not isinstance(text, str) else text
 
 
-def filter_sentence(reason: str, *, message: str = "") -> str:
+def filter_sentence(reason: str, message: str = "", *, is_prompt: bool = False) -> str:
     """Return the notice for an answer that a filter ended; "" for other reasons.
 
-    `message` is the upstream's explanation.
+    `message` is the upstream's explanation. `is_prompt`: the prompt was blocked.
     """
-    cause = _FILTER_REASONS.get(reason)
+    cause = _FILTER_REASONS.get(reason, "its filter" if is_prompt else "")
     if not cause:
         return ""
     sentence = f"The model stopped because of {cause} ({reason})."
+    if is_prompt:
+        sentence = f"The model did not answer because of {cause} ({reason})."
     return f"{sentence} {message} {_FILTER_HINT}".replace("  ", " ")
-
-
-def blocked_sentence(reason: str, *, message: str) -> str:
-    """Return the notice for a prompt that was blocked."""
-    cause = _FILTER_REASONS.get(reason, "its filter")
-    sentence = f"The model did not answer because of {cause} ({reason})."
-    return f"{sentence} {message} {_FILTER_HINT}".replace("  ", " ")
-
-
-def unknown_sentence(reason: str) -> str:
-    """Return the notice for an unknown reason."""
-    return f"The model stopped early and names no reason that is known ({reason})."
 
 
 def failure_of(reason: str, *, message: str = "") -> UpstreamGarbled | None:
@@ -160,8 +151,11 @@ def read_usage(usage: Any) -> Usage | None:
 
 def read_sources(candidate: Json, sources: dict[str, str]) -> None:
     """Add the pages that a candidate names to `sources`, their titles by URL."""
+    # The pages of a search, of a file store or of a map.
+    chunks = read_objects(candidate.get("groundingMetadata"), "groundingChunks")
+    kinds = ("web", "retrievedContext", "maps")
     for page in (
-        *_grounding(candidate),
+        *(read_object(chunk, kind) for chunk in chunks for kind in kinds),
         *_citations(candidate),
         *read_objects(candidate.get("urlContextMetadata"), "urlMetadata"),
     ):
@@ -169,13 +163,6 @@ def read_sources(candidate: Json, sources: dict[str, str]) -> None:
         title = page.get("title")
         if isinstance(url, str) and url:
             sources[url] = title if isinstance(title, str) else sources.get(url, "")
-
-
-def _grounding(candidate: Json) -> Iterator[Json]:
-    """Yield the pages of a search, of a file store or of a map."""
-    for chunk in read_objects(candidate.get("groundingMetadata"), "groundingChunks"):
-        for kind in ("web", "retrievedContext", "maps"):
-            yield read_object(chunk, kind)
 
 
 def _citations(candidate: Json) -> Iterator[Json]:
@@ -291,7 +278,6 @@ class GeminiAnswer(EventReader):
         self._thinking = SurrogateBuffer()
         self._calls = 0
         self._partial: PartialArguments | None = None  # of the unfinished call
-        self._finish: FinishReason | None = None
         self._usage: Any = None
         self._sources: dict[str, str] = {}
         self._notices: list[Notice] = []
@@ -300,9 +286,8 @@ class GeminiAnswer(EventReader):
 
     def _end_if_finished(self) -> None:
         # An unfinished call means that the answer broke off, even with STOP.
-        is_half = self._partial is not None and self._finish is FinishReason.STOP
-        if self._finish is not None and not is_half:
-            self._end()
+        if self._partial is None or self._finish is not FinishReason.STOP:
+            super()._end_if_finished()
 
     def _flush_parts(self) -> None:
         """Emit half an emoji that is buffered, and an unfinished call."""
@@ -315,7 +300,7 @@ class GeminiAnswer(EventReader):
         self._flush_parts()
         self._events += (Citation(url, title) for url, title in self._sources.items())
         self._events += self._notices
-        self._emit_end(self._finish or FinishReason.STOP, read_usage(self._usage))
+        self._emit_end(read_usage(self._usage))
 
     def _read_document(self, chunk: dict[str, Any]) -> None:
         if self._has_begun and not self._in_thought and (text := only_text(chunk)):
@@ -327,23 +312,28 @@ class GeminiAnswer(EventReader):
             raise refusal_of(chunk)
         if usage := chunk.get("usageMetadata"):
             self._usage = usage
-        if "promptFeedback" in chunk:
-            self._read_blocked_prompt(chunk["promptFeedback"])
+        feedback = chunk.get("promptFeedback")
+        if reason := read_text(feedback, "blockReason"):
+            message = read_text(feedback, "blockReasonMessage")
+            sentence = filter_sentence(reason, message, is_prompt=True)
+            self._notices.append(Notice(sentence, RefusalKind.CONTENT_FILTER.value))
+            self._finish = FinishReason.CONTENT_FILTER
         for candidate in read_objects(chunk, "candidates"):
-            if not candidate.get("index"):
-                self._read_candidate(candidate)
-
-    def _read_candidate(self, candidate: dict[str, Any]) -> None:
-        for part in read_objects(candidate.get("content"), "parts"):
-            self._read_part(part)
-        if len(candidate) > 1:
-            if reason := read_text(candidate, "finishReason"):
-                self._read_finish_reason(reason, read_text(candidate, "finishMessage"))
-            read_sources(candidate, self._sources)
+            if candidate.get("index"):
+                continue
+            for part in read_objects(candidate.get("content"), "parts"):
+                self._read_part(part)
+            if len(candidate) > 1:
+                self._read_finish_reason(candidate)
+                read_sources(candidate, self._sources)
 
     def _read_part(self, part: dict[str, Any]) -> None:
         text = part.get("text")
-        if self._in_thought and not _continues_thought(part):
+        # A signed text ends the thoughts before it with its own data.
+        is_thought = part.get("thought") is True or (
+            "text" in part and part.get("thoughtSignature")
+        )
+        if self._in_thought and not is_thought:
             self._end_thought()
         if len(part) == 1 and isinstance(text, str):  # as nearly all are
             if text := self._text.feed(text):
@@ -428,30 +418,19 @@ class GeminiAnswer(EventReader):
             arguments = partial.text(is_whole=is_whole)
             self._events.append(ToolCallDelta(self._calls, arguments=arguments))
 
-    def _read_finish_reason(self, reason: str, message: str) -> None:
+    def _read_finish_reason(self, candidate: Json) -> None:
         """Record a finish reason; with Google's own tools, there may be several."""
-        if reason == NO_REASON:
+        reason = read_text(candidate, "finishReason")
+        if reason in ("", NO_REASON):
             return
+        message = read_text(candidate, "finishMessage")
         if error := failure_of(reason, message=message):
             raise error
-        if sentence := filter_sentence(reason, message=message):
+        if sentence := filter_sentence(reason, message):
             self._finish = FinishReason.CONTENT_FILTER
             self._notices.append(Notice(sentence))
             return
         self._finish = read_finish(reason)
         if reason not in FINISHED and not self._has_unknown_finish:
             self._has_unknown_finish = True
-            self._notices.append(Notice(unknown_sentence(reason)))
-
-    def _read_blocked_prompt(self, feedback: Any) -> None:
-        if reason := read_text(feedback, "blockReason"):
-            message = read_text(feedback, "blockReasonMessage")
-            sentence = blocked_sentence(reason, message=message)
-            self._notices.append(Notice(sentence, RefusalKind.CONTENT_FILTER.value))
-            self._finish = FinishReason.CONTENT_FILTER
-
-
-def _continues_thought(part: Json) -> bool:
-    """Tell whether a part continues the thoughts before it, or ends them itself."""
-    is_signed_text = "text" in part and bool(part.get("thoughtSignature"))
-    return part.get("thought") is True or is_signed_text
+            self._notices.append(Notice(_UNKNOWN_REASON.format(reason)))

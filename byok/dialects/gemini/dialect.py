@@ -5,11 +5,9 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 from urllib.parse import quote
 
-from byok.core.events import StreamEvent
-from byok.core.stage import Stage, chain
+from byok.core.chat import Json
 from byok.core.wire.json_fields import read_objects, read_text
-from byok.core.wire.sse import SSEDecoder
-from byok.dialects.base import Dialect, ModelPage, UpstreamRequest
+from byok.dialects.base import Dialect, ModelPage, make_headers
 from byok.dialects.gemini.answer import GeminiAnswer
 from byok.dialects.gemini.remedies import REMEDIES
 from byok.dialects.gemini.request import encode_request, spell_tool
@@ -26,22 +24,22 @@ _OAUTH_PREFIX = "ya29."  # of access tokens of Google Cloud
 
 def read_models(body: Any) -> ModelPage:
     """Decode a page of `GET models`; models that generate no text are left out."""
-    models = map(_facts, filter(_is_usable, read_objects(body, "models")))
+    rows = [
+        (read_text(row, "name").removeprefix(_FOLDER), row)
+        for row in read_objects(body, "models")
+        if not isinstance(methods := row.get("supportedGenerationMethods"), list)
+        or _GENERATES in methods
+    ]
+    models = tuple(_facts(name, row) for name, row in rows if name)
     token = read_text(body, "nextPageToken")
     path = f"{MODELS_PATH}&pageToken={quote(token, safe='')}" if token else ""
-    return ModelPage(tuple(models), path)
+    return ModelPage(models, path)
 
 
-def _is_usable(row: dict[str, Any]) -> bool:
-    methods = row.get("supportedGenerationMethods")
-    is_named = read_text(row, "name").removeprefix(_FOLDER) != ""
-    return is_named and (not isinstance(methods, list) or _GENERATES in methods)
-
-
-def _facts(row: dict[str, Any]) -> ModelFacts:
+def _facts(name: str, row: Json) -> ModelFacts:
     """Return the facts in a row; a missing field means unknown."""
     return ModelFacts(
-        row["name"].removeprefix(_FOLDER),
+        name,
         window=read_positive(row.get("inputTokenLimit")),
         max_output=read_positive(row.get("outputTokenLimit")),
         thinking=True if row.get("thinking") is True else None,
@@ -53,6 +51,7 @@ class Gemini(Dialect):
     """Dialect: models/MODEL:streamGenerateContent."""
 
     name: ClassVar[str] = GEMINI
+    answer = GeminiAnswer
     models_path: ClassVar[str] = MODELS_PATH
     tool_ids: ClassVar[IdRule] = IdRule(is_unique=True)
     remedies: ClassVar[RemedyTable] = REMEDIES
@@ -66,13 +65,7 @@ class Gemini(Dialect):
     spell_tool = staticmethod(spell_tool)
     read_models = staticmethod(read_models)
 
-    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Decode events, an array of chunks, or one GenerateContentResponse."""
-        return chain(SSEDecoder(), GeminiAnswer(sent.tool_names, sent.origin))
-
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; an access token of Google Cloud is a bearer token."""
-        headers = {"Accept": "text/event-stream, application/json"}
-        if key.startswith(_OAUTH_PREFIX):
-            return headers | {"Authorization": f"Bearer {key}"}
-        return headers | {"x-goog-api-key": key} if key else headers
+        is_token = key.startswith(_OAUTH_PREFIX)
+        return make_headers(key, "Authorization" if is_token else "x-goog-api-key")

@@ -15,15 +15,12 @@ from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Json,
-    JsonAnswer,
     Message,
     Part,
     Role,
     TextPart,
     ThinkingPart,
     ToolCall,
-    ToolChoice,
-    ToolDefinition,
     ToolResult,
     ToolUse,
     calls_of,
@@ -40,6 +37,7 @@ from byok.dialects.safe_names import (
     read_arguments,
     spell_name,
     wants_signatures,
+    without_none,
 )
 from byok.dialects.schemas import write_parameters
 
@@ -91,12 +89,36 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     """Encode a conversation; the path names the model."""
     contents = GeminiContents(target)
     contents.add(chat.messages)
-    config, unsent = _generation_config(chat, target)
+    sampling, choice, answer = chat.sampling, chat.tool_choice, chat.json_answer
+    thinking, unsent = thinking_config(chat, target)
+    config = {
+        "maxOutputTokens": sampling.max_tokens,
+        "temperature": sampling.temperature,
+        "topP": sampling.top_p,
+        "stopSequences": [*sampling.stop[:_MAX_STOPS]] or None,
+        "responseMimeType": "application/json" if answer else None,
+        "responseJsonSchema": answer.schema if answer else None,
+        "thinkingConfig": thinking or None,
+    }
+    if sampling.stop[_MAX_STOPS:]:
+        unsent += (_FEWER_STOPS,)
     body: dict[str, Any] = contents.fields()
-    if tools := [*map(_declaration, chat.tools)]:
+    tools = [
+        {
+            "name": tool.name,
+            "description": tool.description,
+            "parametersJsonSchema": write_parameters(tool.parameters),
+        }
+        for tool in chat.tools
+    ]
+    if tools:
         body["tools"] = [{"functionDeclarations": tools}]
-        body |= _tool_config(chat.tool_choice)
-    if config:
+    if tools and choice.use in _MODES:  # the default is AUTO
+        calling: dict[str, Any] = {"mode": _MODES[choice.use]}
+        if choice.name and choice.use is ToolUse.REQUIRED:
+            calling["allowedFunctionNames"] = [choice.name]
+        body["toolConfig"] = {"functionCallingConfig": calling}
+    if config := without_none(config):
         body["generationConfig"] = config
     return UpstreamRequest(
         f"{_model_path(target.model)}:streamGenerateContent?alt=sse",
@@ -128,132 +150,6 @@ def spell_tool(name: str, again: int) -> str:
     return spelled if is_valid else f"_{spelled}"[:_MAX_NAME_CHARS]
 
 
-def _declaration(tool: ToolDefinition) -> dict[str, Any]:
-    return {
-        "name": tool.name,
-        "description": tool.description,
-        "parametersJsonSchema": write_parameters(tool.parameters),
-    }
-
-
-def _tool_config(choice: ToolChoice) -> dict[str, Any]:
-    """Return the field for any choice but the default, AUTO."""
-    if choice.use not in _MODES:
-        return {}
-    config: dict[str, Any] = {"mode": _MODES[choice.use]}
-    if choice.name and choice.use is ToolUse.REQUIRED:
-        config["allowedFunctionNames"] = [choice.name]
-    return {"toolConfig": {"functionCallingConfig": config}}
-
-
-def _generation_config(
-    chat: ChatRequest, target: Target
-) -> tuple[dict[str, Any], tuple[str, ...]]:
-    sampling = chat.sampling
-    thinking, unsent = thinking_config(chat, target)
-    config: dict[str, Any] = {
-        "maxOutputTokens": sampling.max_tokens,
-        "temperature": sampling.temperature,
-        "topP": sampling.top_p,
-        "stopSequences": [*sampling.stop[:_MAX_STOPS]] or None,
-        **_json_answer(chat.json_answer),
-        "thinkingConfig": thinking or None,
-    }
-    if sampling.stop[_MAX_STOPS:]:
-        unsent += (_FEWER_STOPS,)
-    return {key: value for key, value in config.items() if value is not None}, unsent
-
-
-def _json_answer(answer: JsonAnswer | None) -> dict[str, Any]:
-    if answer is None:
-        return {}
-    schema = {} if answer.schema is None else {"responseJsonSchema": answer.schema}
-    return {"responseMimeType": "application/json", **schema}
-
-
-class ModelTurns:
-    """An encoder for the turns of the model in one request.
-
-    `ids` maps the call ids of the client to those that the model gave.
-    """
-
-    def __init__(self, target: Target) -> None:
-        self._needs_signatures = wants_signatures(target.model)
-        self.ids: dict[str, str] = {}
-
-    def parts_of(self, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
-        """Yield the parts of one turn; a signature joins the text that it signs."""
-        signature: Json = {}  # of the first `chars` characters of the next part
-        chars, has_call = 0, False
-        for part in parts:
-            if signature:
-                text = part.text if isinstance(part, TextPart) else ""
-                yield {"text": text[:chars], **signature}
-                signature = {}
-                if text:
-                    part = TextPart(text[chars:])
-            match part:
-                case TextPart(text=text) if text:
-                    yield {"text": text}
-                case ToolCall():
-                    yield self._call(part, is_first=not has_call)
-                    has_call = True
-                case ThinkingPart():
-                    data = data_of(part)
-                    chars = _signed_chars(data)
-                    signature = _signature(data) if chars else {}
-                    yield from () if chars else _thought(part.text, data)
-                case _:
-                    pass  # parts of a user
-        if signature:
-            yield {"text": "", **signature}
-
-    def _call(self, call: ToolCall, *, is_first: bool) -> dict[str, Any]:
-        data = data_of(call)
-        signature = _signature(data)
-        if not signature and is_first and self._needs_signatures:
-            signature = {"thoughtSignature": NOT_CHECKED}
-        body = {"name": call.name, "args": read_arguments(call.arguments)}
-        if isinstance(call_id := data.get("id"), str) and call_id:
-            self.ids[call.id] = call_id
-            body = {"id": call_id, **body}
-        return {"functionCall": body, **signature}
-
-
-def _signature(data: Json) -> dict[str, Any]:
-    signature = data.get("thoughtSignature")
-    is_valid = isinstance(signature, str) and _BASE64.match(signature)
-    return {"thoughtSignature": signature} if is_valid else {}
-
-
-def _signed_chars(data: Json) -> int:
-    """Return the number of signed characters at the beginning of the next text."""
-    chars = data.get("chars")
-    is_valid = type(chars) is int and chars > 0 and bool(_signature(data))
-    return chars if is_valid and isinstance(chars, int) else 0
-
-
-def _thought(text: str, data: Json) -> Iterator[dict[str, Any]]:
-    """Yield the part of one block of reasoning.
-
-    A summary without a signature is not sent: it is for people, not for the model.
-    """
-    part = data.get("part")
-    if isinstance(part, dict):
-        thought = {"thought": True} if part.get("thought") is True else {}
-        kinds = part.keys() - _EXTRA_FIELDS
-        is_opaque = len(kinds) == 1 and kinds <= set(OPAQUE)
-        if is_opaque and all(isinstance(part[kind], dict) for kind in kinds):
-            yield {kind: part[kind] for kind in kinds} | thought | _signature(part)
-    elif signature := _signature(data):
-        is_thought = data.get("thought") is True
-        yield (
-            {"text": text, "thought": True, **signature}
-            if is_thought
-            else {"text": "", **signature}
-        )
-
-
 class GeminiContents:
     """The `contents` and the `systemInstruction` of one request.
 
@@ -262,17 +158,17 @@ class GeminiContents:
     """
 
     def __init__(self, target: Target) -> None:
-        self._turns = ModelTurns(target)
-        # Gemini 3, which also needs signatures, accepts pictures inside of results.
-        self._takes_result_images = wants_signatures(target.model)
+        # Gemini 3 needs signatures, and accepts pictures inside of results.
+        self._is_signed = wants_signatures(target.model)
         self._contents: list[dict[str, Any]] = []
         self._system: list[dict[str, Any]] = []
+        self._ids: dict[str, str] = {}  # that the model gave, by those of the client
         self._call_ids: list[str] = []  # of the calls whose results come next
         self._results: list[ToolResult] = []
 
     def add(self, messages: Iterable[Message]) -> None:
         """Add messages, the oldest first."""
-        for message in messages if self._takes_result_images else move_images(messages):
+        for message in messages if self._is_signed else move_images(messages):
             if message.role is not Role.TOOL:
                 self._end_step()
             match message.role:
@@ -281,7 +177,7 @@ class GeminiContents:
                 case Role.ASSISTANT:
                     calls = calls_of(message)
                     self._call_ids = [call.id for call in calls]
-                    self._put("model", [*self._turns.parts_of(message.parts)])
+                    self._put("model", [*self.model_parts(message.parts)])
                 case Role.USER:
                     words = [*self._words(message.parts)]
                     self._put("user", words or [{"text": _NO_WORDS}])
@@ -316,7 +212,7 @@ class GeminiContents:
                 yield _picture(part)
 
     def _response(self, result: ToolResult) -> dict[str, Any]:
-        call_id = self._turns.ids.get(result.call_id)
+        call_id = self._ids.get(result.call_id)
         response: dict[str, Any] = {
             **({"id": call_id} if call_id else {}),
             "name": result.name,
@@ -327,6 +223,72 @@ class GeminiContents:
         if result.images:
             response["parts"] = [*map(_picture, result.images)]
         return {"functionResponse": response}
+
+    def model_parts(self, parts: Iterable[Part]) -> Iterator[dict[str, Any]]:
+        """Yield the parts of one turn; a signature joins the text that it signs."""
+        signature: Json = {}  # of the first `chars` characters of the next part
+        chars, has_call = 0, False
+        for part in parts:
+            if signature:
+                text = part.text if isinstance(part, TextPart) else ""
+                yield {"text": text[:chars], **signature}
+                signature = {}
+                if text:
+                    part = TextPart(text[chars:])
+            match part:
+                case TextPart(text=text) if text:
+                    yield {"text": text}
+                case ToolCall():
+                    yield self._call(part, is_first=not has_call)
+                    has_call = True
+                case ThinkingPart():
+                    data = data_of(part)
+                    count, is_signed = data.get("chars"), bool(_signature(data))
+                    chars = max(count, 0) if type(count) is int and is_signed else 0
+                    signature = _signature(data) if chars else {}
+                    yield from () if chars else _thought(part.text, data)
+                case _:
+                    pass  # parts of a user
+        if signature:
+            yield {"text": "", **signature}
+
+    def _call(self, call: ToolCall, *, is_first: bool) -> dict[str, Any]:
+        data = data_of(call)
+        signature = _signature(data)
+        if not signature and is_first and self._is_signed:
+            signature = {"thoughtSignature": NOT_CHECKED}
+        body = {"name": call.name, "args": read_arguments(call.arguments)}
+        if isinstance(call_id := data.get("id"), str) and call_id:
+            self._ids[call.id] = call_id
+            body = {"id": call_id, **body}
+        return {"functionCall": body, **signature}
+
+
+def _signature(data: Json) -> dict[str, Any]:
+    signature = data.get("thoughtSignature")
+    is_valid = isinstance(signature, str) and _BASE64.match(signature)
+    return {"thoughtSignature": signature} if is_valid else {}
+
+
+def _thought(text: str, data: Json) -> Iterator[dict[str, Any]]:
+    """Yield the part of one block of reasoning.
+
+    A summary without a signature is not sent: it is for people, not for the model.
+    """
+    part = data.get("part")
+    if isinstance(part, dict):
+        thought = {"thought": True} if part.get("thought") is True else {}
+        kinds = part.keys() - _EXTRA_FIELDS
+        is_opaque = len(kinds) == 1 and kinds <= set(OPAQUE)
+        if is_opaque and all(isinstance(part[kind], dict) for kind in kinds):
+            yield {kind: part[kind] for kind in kinds} | thought | _signature(part)
+    elif signature := _signature(data):
+        is_thought = data.get("thought") is True
+        yield (
+            {"text": text, "thought": True, **signature}
+            if is_thought
+            else {"text": "", **signature}
+        )
 
 
 def _picture(image: ImagePart) -> dict[str, Any]:
@@ -355,14 +317,12 @@ def thinking_config(
             config["thinkingBudget"] = budget
         if budget == 0:
             config.pop("includeThoughts", None)
-    elif level := nearest_effort(effort, _levels(target)):
-        config["thinkingLevel"] = level.upper()
+    else:
+        usual = _FLASH_LEVELS if "flash" in model else _LEVELS
+        levels = [e for e in target.facts.efforts if e in _ALL_LEVELS] or usual
+        if level := nearest_effort(effort, levels):
+            config["thinkingLevel"] = level.upper()
     return config, ()
-
-
-def _levels(target: Target) -> tuple[str, ...]:
-    levels = tuple(e for e in target.facts.efforts if e in _ALL_LEVELS)
-    return levels or (_FLASH_LEVELS if "flash" in target.model.lower() else _LEVELS)
 
 
 def _budget(effort: str, model: str) -> int | None:

@@ -63,8 +63,11 @@ class OllamaAnswer(AnswerReader[Any]):
         if line.get("error"):
             raise refusal_of(line)
         message = line.get("message")
-        if not isinstance(message, dict):
-            message = _prompt_answer(line)
+        if not isinstance(message, dict):  # a line of `/api/generate`
+            message = {
+                "content": line.get("response"),
+                "thinking": line.get("thinking"),
+            }
         self._has_begun = True
         if thought := self._thinking.feed(read_text(message, "thinking")):
             self._in_thought, self._plain = True, False
@@ -107,10 +110,13 @@ class OllamaAnswer(AnswerReader[Any]):
             raise UpstreamEmpty(
                 f"it only answered that the model was told to {reason}.", retryable=True
             )
-        finish = read_finish(reason)
-        if self._calls and finish is FinishReason.STOP:
-            finish = FinishReason.TOOL_CALLS
-        self._emit_end(finish, _usage(line))
+        self._finish = read_finish(reason)
+        if self._calls and self._finish is FinishReason.STOP:
+            self._finish = FinishReason.TOOL_CALLS
+        # Old servers omit the count of a prompt in their cache.
+        names = ("prompt_eval_count", "eval_count")
+        counts = [read_positive(line.get(name)) for name in names]
+        self._emit_end(Usage(*counts) if any(counts) else None)
 
     def _flush_parts(self) -> None:
         """Emit buffered text: half an emoji, half a tag."""
@@ -118,14 +124,3 @@ class OllamaAnswer(AnswerReader[Any]):
         self._add_text(self._text.flush())
         self._emit_partial_tag()
         self._plain = False
-
-
-def _prompt_answer(line: dict[str, Any]) -> dict[str, Any]:
-    """Return a line of `/api/generate` in the form of a message."""
-    return {"content": line.get("response"), "thinking": line.get("thinking")}
-
-
-def _usage(line: dict[str, Any]) -> Usage | None:
-    """Return the counts; old servers omit that of a prompt in their cache."""
-    read, written = (read_positive(line.get(f"{n}eval_count")) for n in ("prompt_", ""))
-    return Usage(read, written) if read or written else None

@@ -11,8 +11,6 @@ from typing import Any, ClassVar
 
 from byok.core.chat import Json
 from byok.core.errors import RefusalKind, UpstreamRefused
-from byok.core.events import StreamEvent
-from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import read_object, read_objects, read_text
 from byok.core.wire.json_lines import JsonLines
 from byok.dialects.base import (
@@ -20,7 +18,7 @@ from byok.dialects.base import (
     ErrorResponse,
     ModelPage,
     Probe,
-    UpstreamRequest,
+    make_headers,
 )
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.model_facts import ModelFacts, read_positive
@@ -145,10 +143,9 @@ def _change_think(body: Json, remedy: Remedy) -> Body:
     return {**body, "think": True} if is_level else dict(body)
 
 
-THINK_ROW = RemedyRow(_find_think, _change_think)
 REMEDIES: RemedyTable = {
     **CHAT_ROWS,
-    "think": THINK_ROW,
+    "think": RemedyRow(_find_think, _change_think),
 }
 
 
@@ -157,6 +154,8 @@ class Ollama(Dialect):
     """Dialect: Ollama's own API, which it serves on its machine and in its cloud."""
 
     name: ClassVar[str] = OLLAMA
+    framing = JsonLines
+    answer = OllamaAnswer
     loads_window: ClassVar[bool] = True
     sends_thoughts: ClassVar[bool] = True  # beside tool calls
     models_path: ClassVar[str] = TAGS
@@ -167,10 +166,6 @@ class Ollama(Dialect):
     read_models = staticmethod(read_models)
     read_probe = staticmethod(read_probe)
 
-    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Decode lines of JSON, or one document."""
-        return chain(JsonLines(), OllamaAnswer(sent.tool_names, sent.origin))
-
     def url(self, base_url: str, path: str) -> str:
         """Return the URL of a path; a base URL may end in the path of an API."""
         for ending in _API_PATHS:
@@ -179,8 +174,7 @@ class Ollama(Dialect):
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; only Ollama's cloud wants a key."""
-        headers = {"Accept": "application/x-ndjson, application/json"}
-        return headers | ({"Authorization": f"Bearer {key}"} if key else {})
+        return make_headers(key) | {"Accept": "application/x-ndjson, application/json"}
 
     def refusal(self, response: ErrorResponse) -> UpstreamRefused:
         """Decode `{"error": "text"}`; a model that is not there can be pulled."""

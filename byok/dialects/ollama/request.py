@@ -16,7 +16,6 @@ from typing import Any
 from byok.core.chat import (
     ChatRequest,
     ImagePart,
-    JsonAnswer,
     Message,
     Role,
     Sampling,
@@ -32,6 +31,7 @@ from byok.dialects.safe_names import (
     move_images,
     read_arguments,
     result_text,
+    without_none,
 )
 from byok.dialects.schemas import write_parameters
 
@@ -49,8 +49,8 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     effort, notice = effort_for(chat.sampling.effort, target.facts, _LEVELS)
     if effort:  # without the field, a model that can reason does so
         body["think"] = False if effort == "none" else effort
-    if chat.json_answer is not None:
-        body["format"] = _format(chat.json_answer)
+    if (answer := chat.json_answer) is not None:
+        body["format"] = "json" if answer.schema is None else dict(answer.schema)
     return UpstreamRequest(
         CHAT_PATH,
         with_options(body, chat.sampling, target),
@@ -69,7 +69,7 @@ def with_options(
         "top_p": sampling.top_p,
         "stop": list(sampling.stop) or None,
     }
-    options = {name: value for name, value in fields.items() if value is not None}
+    options = without_none(fields)
     return {**body, "options": options} if options else body
 
 
@@ -81,10 +81,6 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
         "parameters": write_parameters(tool.parameters, narrow=True),
     }
     return {"type": "function", "function": function}
-
-
-def _format(answer: JsonAnswer) -> Any:
-    return "json" if answer.schema is None else dict(answer.schema)
 
 
 def _messages(messages: Iterable[Message], target: Target) -> Iterator[dict[str, Any]]:
@@ -101,16 +97,11 @@ def _messages(messages: Iterable[Message], target: Target) -> Iterator[dict[str,
                         }
             case Role.ASSISTANT:
                 yield _assistant(message, target)
-            case Role.SYSTEM | Role.USER:
-                yield _text_message(message)
-
-
-def _text_message(message: Message) -> dict[str, Any]:
-    """Encode a message; pictures are plain base64 in a field of their own."""
-    content = text_of(message.parts)
-    sent: dict[str, Any] = {"role": message.role.value, "content": content}
-    images = [part.data for part in message.parts if isinstance(part, ImagePart)]
-    return {**sent, "images": images} if images else sent
+            case role:
+                sent = {"role": role.value, "content": text_of(message.parts)}
+                # Pictures are plain base64.
+                images = [p.data for p in message.parts if isinstance(p, ImagePart)]
+                yield {**sent, "images": images} if images else sent
 
 
 def _assistant(message: Message, target: Target) -> dict[str, Any]:

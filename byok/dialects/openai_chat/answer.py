@@ -45,17 +45,11 @@ class OpenAIAnswer(EventReader):
     ) -> None:
         super().__init__(tool_names, origin)
         self._thinking = SurrogateBuffer()
-        self._finish: FinishReason | None = None
-        self._fills_window = False
         self._usage: Any = None
         self._block = ReasoningBlock()
         self._sources = SourceList()
         self._plain = False  # no block of reasoning, no think tag is open
         self._may_need_end = False  # a part came that the next tool call may end
-
-    def _end_if_finished(self) -> None:
-        if self._finish is not None:
-            self._end()
 
     def _read(self, sse: ServerSentEvent) -> None:
         is_usual = self._has_begun and not (self._done or sse.event)
@@ -88,11 +82,7 @@ class OpenAIAnswer(EventReader):
             raise missing_end(has_begun=False)
         self._close(is_whole=self._finish is not FinishReason.LENGTH)
         self._events.extend(self._sources.pop_all())
-        self._emit_end(
-            self._finish or FinishReason.STOP,
-            read_usage(self._usage),
-            fills_window=self._fills_window,
-        )
+        self._emit_end(read_usage(self._usage))
 
     def _flush_parts(self) -> None:
         self._close(is_whole=False)

@@ -185,23 +185,18 @@ def read_usage(usage: Any) -> Usage | None:
     details = usage.get("prompt_tokens_details") or usage.get("input_tokens_details")
     holders = (usage, details) if isinstance(details, dict) else (usage,)
     read = _highest_count(holders, _CACHE_READ)
-    written = _highest_count(holders, _CACHE_WRITTEN) or 0
+    # xAI's completion tokens do not include those of reasoning.
+    details = usage.get("completion_tokens_details")
+    details = details or usage.get("output_tokens_details")
+    answer_holders = (usage, details) if isinstance(details, dict) else (usage,)
     return Usage(
         prompt,
         completion,
         read or 0,
-        written,
-        _reasoning_tokens(usage),
+        _highest_count(holders, _CACHE_WRITTEN) or 0,
+        _highest_count(answer_holders, ("reasoning_tokens",)) or 0,
         cache_told=read is not None,
     )
-
-
-def _reasoning_tokens(usage: Json) -> int:
-    """Return the tokens of reasoning; xAI's completion tokens do not include them."""
-    details = usage.get("completion_tokens_details")
-    details = details or usage.get("output_tokens_details")
-    holders = (details, usage) if isinstance(details, dict) else (usage,)
-    return _highest_count(holders, ("reasoning_tokens",)) or 0
 
 
 def _highest_count(holders: Iterable[Json], names: Iterable[str]) -> int | None:

@@ -15,11 +15,15 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from byok.core.chat import ChatRequest, Json
-from byok.core.events import StreamEvent
-from byok.core.stage import Stage, chain
 from byok.core.wire.json_fields import objects_in, read_objects, read_text
-from byok.core.wire.sse import SSEDecoder
-from byok.dialects.base import Dialect, ModelPage, Probe, Target, UpstreamRequest
+from byok.dialects.base import (
+    Dialect,
+    ModelPage,
+    Probe,
+    Target,
+    UpstreamRequest,
+    make_headers,
+)
 from byok.dialects.model_facts import (
     ModelFacts,
     Price,
@@ -96,6 +100,8 @@ def _facts(model: str, row: Json) -> ModelFacts:
         return ModelFacts(model)
     holders = [row, *objects_in([row.get(name) for name in _INNER_OBJECTS])]
     hosts = read_objects(row, "providers")  # of Hugging Face's router
+    flags = (read_flag(host.get("supports_tools")) for host in hosts)
+    host_flags = [flag for flag in flags if flag is not None]
     all_holders = [*holders, *hosts]
     inputs = _words(holders, "input_modalities")
     outputs = _words(holders, "output_modalities")
@@ -110,7 +116,7 @@ def _facts(model: str, row: Json) -> ModelFacts:
         tools=_first(
             _flag(holders, "function_calling", "supports_tools"),
             _has(features, "tools"),
-            _any(hosts, "supports_tools"),
+            any(host_flags) if host_flags else None,
         ),
         images=_first(
             _flag(holders, "vision", "supports_image_input"), _has(inputs, "image")
@@ -138,21 +144,15 @@ def _smallest(
 def _price(holders: Iterable[Json]) -> Price | None:
     """Return the prices; of several hosts the highest ones."""
     tables = objects_in([holder.get("pricing") for holder in holders])
-    prices = [_highest(tables, names) for names in _PRICE_FIELDS]
-    return Price(*prices) if any(price is not None for price in prices) else None
-
-
-def _highest(tables: Iterable[Json], names: Iterable[str]) -> float | None:
-    names = tuple(names)
-    prices = (_dollars(table.get(name)) for table in tables for name in names)
-    return max((p for p in prices if p is not None), default=None)
-
-
-def _dollars(value: Any) -> float | None:
-    number = read_number(value)
-    if number is not None and number < _MAX_PER_TOKEN:
-        number *= _MILLION
-    return read_dollars(number)
+    highest: list[float | None] = []
+    for names in _PRICE_FIELDS:
+        numbers = (read_number(table.get(name)) for table in tables for name in names)
+        prices = (
+            read_dollars(n * _MILLION if n is not None and n < _MAX_PER_TOKEN else n)
+            for n in numbers
+        )
+        highest.append(max((p for p in prices if p is not None), default=None))
+    return Price(*highest) if any(price is not None for price in highest) else None
 
 
 def _words(holders: Iterable[Json], *names: str) -> list[str] | None:
@@ -169,12 +169,6 @@ def _has(words: list[str] | None, word: str) -> bool | None:
 def _flag(holders: Iterable[Json], *names: str) -> bool | None:
     flags = (read_flag(holder.get(name)) for holder in holders for name in names)
     return _first(*flags)
-
-
-def _any(hosts: Iterable[Json], name: str) -> bool | None:
-    """Tell whether a flag is true for any host; None if no host has it."""
-    flags = [flag for h in hosts if (flag := read_flag(h.get(name))) is not None]
-    return any(flags) if flags else None
 
 
 def _first(*flags: bool | None) -> bool | None:
@@ -207,15 +201,6 @@ def _loaded_window(row: dict[str, Any], names: tuple[str, ...]) -> int:
     return read_positive(row.get("context_length") or row.get("loaded_context_length"))
 
 
-def openai_headers(key: str, auth_header: str) -> Mapping[str, str]:
-    """Return the headers of every request; `Authorization` takes `Bearer <key>`."""
-    headers = {"Accept": "text/event-stream, application/json"}
-    if key:
-        is_bearer = auth_header == "Authorization"
-        headers[auth_header] = f"Bearer {key}" if is_bearer else key
-    return headers
-
-
 @dataclass(frozen=True)
 class OpenAIChat(Dialect):
     """Dialect: Chat Completions as one vendor implements it."""
@@ -223,6 +208,7 @@ class OpenAIChat(Dialect):
     quirks: Quirks = DEFAULT
 
     name: ClassVar[str] = OPENAI_CHAT
+    answer = OpenAIAnswer
     serves: ClassVar[frozenset[str]] = frozenset(
         {"chat/completions", "completions", "embeddings"}
     )
@@ -249,10 +235,6 @@ class OpenAIChat(Dialect):
         """Encode a chat/completions request."""
         return encode_request(chat, target, self.quirks)
 
-    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Decode chat.completion.chunk events, or one chat.completion."""
-        return chain(SSEDecoder(), OpenAIAnswer(sent.tool_names, sent.origin))
-
     @property
     def second_best(self) -> frozenset[str]:
         """Return the path of chats, if the vendor has another API that does more."""
@@ -266,7 +248,7 @@ class OpenAIChat(Dialect):
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the key is a bearer token or in the vendor's header."""
-        return openai_headers(key, self.quirks.auth_header)
+        return make_headers(key, self.quirks.auth_header)
 
     def probes(self, model: str) -> tuple[Probe, ...]:
         """Return the requests to a local server about the model that it has loaded."""

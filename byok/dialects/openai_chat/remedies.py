@@ -1,7 +1,7 @@
 """Remedies of Chat Completions: how to change a request after each refusal."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable
 
 from msgspec.structs import replace
 
@@ -54,6 +54,7 @@ _EFFORTS = (
     "chat_template_kwargs",
 )
 _DEFAULT_FIELD = "reasoning_content"
+_REASONING = (*REASONING_FIELDS, DETAILS)
 # Kimi, DeepSeek and Xiaomi treat empty reasoning as missing.
 _MISSING_REASONING = (
     r"(?:reasoning|thinking).*(?:passed back|missing|required)|missing.*reasoning"
@@ -77,7 +78,7 @@ _EXTRA_FIELD = (
 def _find_reasoning(refused: RefusedRequest) -> RemedyMatch:
     """Recognise a refusal of reasoning in a message of the history."""
     text = refused.text.lower()
-    is_named = any(name in text for name in (*REASONING_FIELDS, DETAILS))
+    is_named = any(name in text for name in _REASONING)
     is_refused = any(words in text for words in _EXTRA_FIELD)
     return ("", "") if is_named and is_refused else None
 
@@ -94,38 +95,29 @@ def _find_empty_content(refused: RefusedRequest) -> RemedyMatch:
     return None
 
 
-def _write_empty_content(body: Json, remedy: Remedy) -> Body:
-    """Write the accepted form into messages with tool calls but without text."""
-    empty = None if remedy.what == "null" else ""
-    messages = [
-        {**m, "content": empty} if m.get("tool_calls") and not m.get("content") else m
-        for m in body.get("messages") or ()
-    ]
-    return {**body, "messages": messages}
+def _change_messages(
+    change: Callable[[Body, Remedy], Body],
+) -> Callable[[Json, Remedy], Body]:
+    """Return the `make` that changes each message of a body."""
+    return lambda body, remedy: {
+        **body,
+        "messages": [change(m, remedy) for m in body.get("messages") or ()],
+    }
 
 
-def _remove_reasoning(body: Json, _: Remedy) -> Body:
-    """Remove the fields of reasoning from the history."""
-    names = (*REASONING_FIELDS, DETAILS)
-    messages = [_drop_fields(m, names) for m in body.get("messages") or ()]
-    return {**body, "messages": messages}
+def _write_empty_content(message: Body, remedy: Remedy) -> Body:
+    """Write the accepted form into a message with tool calls but without text."""
+    if message.get("content") or not message.get("tool_calls"):
+        return message
+    return {**message, "content": None if remedy.what == "null" else ""}
 
 
-def _add_blank_reasoning(body: Json, _: Remedy) -> Body:
+def _fill_reasoning(message: Body, _: Remedy) -> Body:
     """Write a space where reasoning is empty, or is missing beside calls."""
-    messages = [_fill_reasoning(m) for m in body.get("messages") or ()]
-    return {**body, "messages": messages}
-
-
-def _fill_reasoning(message: Json) -> Body:
-    names = [name for name in (*REASONING_FIELDS, DETAILS) if name in message]
+    names = [name for name in _REASONING if name in message]
     if not names and message.get("tool_calls"):
         return {**message, _DEFAULT_FIELD: " "}
     return {**message, **{name: " " for name in names if message[name] == ""}}
-
-
-def _drop_fields(item: Json, names: Sequence[str]) -> Body:
-    return {key: value for key, value in item.items() if key not in names}
 
 
 # The first row that helps counts.
@@ -134,13 +126,22 @@ REMEDIES: RemedyTable = {
     **CHAT_ROWS,
     # GPT-5.4 and later
     "no effort": RemedyRow(
-        when("set reasoning_effort to '?none", lambda body: body.get("tools")),
+        when("set reasoning_effort to '?none", lambda r: r.body.get("tools")),
         lambda body, _: {**body, "reasoning_effort": "none"},
         "This model calls tools in this API only without reasoning.",
     ),
-    "reasoning": RemedyRow(_find_reasoning, _remove_reasoning),
-    "blank reasoning": RemedyRow(when(_MISSING_REASONING), _add_blank_reasoning),
-    "empty content": RemedyRow(_find_empty_content, _write_empty_content),
+    "reasoning": RemedyRow(
+        _find_reasoning,
+        _change_messages(
+            lambda m, _: {key: v for key, v in m.items() if key not in _REASONING}
+        ),
+    ),
+    "blank reasoning": RemedyRow(
+        when(_MISSING_REASONING), _change_messages(_fill_reasoning)
+    ),
+    "empty content": RemedyRow(
+        _find_empty_content, _change_messages(_write_empty_content)
+    ),
     "cache": CACHE_ROW,
     "nearest effort": effort_row("reasoning_effort", "reasoning.effort"),
     "effort": replace(

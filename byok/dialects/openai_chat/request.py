@@ -16,7 +16,6 @@ from byok.core.chat import (
     JsonAnswer,
     Message,
     Part,
-    Sampling,
     TextPart,
     ToolCall,
     ToolDefinition,
@@ -43,6 +42,7 @@ from byok.dialects.safe_names import (
     result_text,
     spell_name,
     wants_signatures,
+    without_none,
 )
 from byok.dialects.schemas import write_parameters, write_schema
 
@@ -128,7 +128,14 @@ def add_options(
     ):
         body.update(set_parameter(body, quirks.preserve_thinking, True))
     _add_tool_choice(body, chat, quirks)
-    _add_sampling(body, chat.sampling, quirks)
+    sampling = chat.sampling
+    fields = {
+        quirks.output_cap: sampling.max_tokens,
+        "stop": list(sampling.stop) or None,
+        "temperature": sampling.temperature,
+        "top_p": sampling.top_p,
+    }
+    body |= without_none(fields)
     notice = _add_effort(body, chat, target, quirks)
     _add_json(body, chat.json_answer, quirks)
     return notice
@@ -147,15 +154,6 @@ def _add_tool_choice(body: dict[str, Any], chat: ChatRequest, quirks: Quirks) ->
         body["tool_choice"] = "auto"
     if quirks.parallel_tool_calls and not chat.client_parallel_tools:
         body["parallel_tool_calls"] = False
-
-
-def _add_sampling(body: dict[str, Any], sampling: Sampling, quirks: Quirks) -> None:
-    if sampling.max_tokens is not None:
-        body[quirks.output_cap] = sampling.max_tokens
-    if sampling.stop:
-        body["stop"] = list(sampling.stop)
-    fields = {"temperature": sampling.temperature, "top_p": sampling.top_p}
-    body.update({name: value for name, value in fields.items() if value is not None})
 
 
 def _add_effort(
@@ -261,9 +259,8 @@ def _assistant(message: Message, target: Target, quirks: Quirks) -> dict[str, An
         elif isinstance(part, ToolCall):
             function = {"name": part.name, "arguments": part.arguments}
             call = {"id": part.id, "type": "function", "function": function}
-            extra = data_of(part).get(
-                "extra_content"
-            )  # the signature of a Gemini model
+            # The signature of a Gemini model.
+            extra = data_of(part).get("extra_content")
             has_extra = isinstance(extra, dict)
             calls.append({**call, "extra_content": extra} if has_extra else call)
     text = "".join(texts)

@@ -34,7 +34,6 @@ from byok.dialects.openai_responses.request import (
 from byok.dialects.presets import OPENAI_RESPONSES
 
 _MAX_BUFFERED_CHARS = 2**20  # pieces of arguments; of longer calls they pass at once
-_FAILED_STATUSES = frozenset({"failed", "cancelled"})
 _NO_INDEX = object()
 # An item, by its index or, without one, by its kind.
 Key: TypeAlias = int | str
@@ -142,13 +141,6 @@ class Calls:
 
 def _is_key(key: object) -> bool:
     return isinstance(key, int) or (isinstance(key, str) and key != "")
-
-
-def is_failure(response: Json) -> bool:
-    """Tell whether a response has failed; not all servers send `response.failed`."""
-    return read_text(response, "status") in _FAILED_STATUSES or bool(
-        response.get("error")
-    )
 
 
 def failure_of(event: Json) -> UpstreamRefused:
@@ -378,10 +370,10 @@ class ResponsesAnswer(EventReader):
 
     def _end_thinking(self, phase: str = "") -> None:
         if ended := self._reasoning.end(phase):
-            self._flush_text()
+            self._emit_half_emoji()
             self._events.extend(ended)
 
-    def _flush_text(self) -> None:
+    def _emit_half_emoji(self) -> None:
         if text := self._text.flush():
             self._emit_text(text)
 
@@ -391,12 +383,13 @@ class ResponsesAnswer(EventReader):
     def _read_end(self, event: Json) -> None:
         """Read the last event: items that did not come before, usage, finish reason."""
         response = read_object(event, "response")
-        if is_failure(response):
+        # Not all servers send `response.failed`.
+        if response.get("error") or response.get("status") in ("failed", "cancelled"):
             raise failure_of(event)
         self._read_output(response.get("output"))
         has_calls = self._calls.any or self._has_foreign
-        finish = finish_reason(event, has_calls=has_calls)
-        self._emit_end(finish, read_usage(response.get("usage")))
+        self._finish = finish_reason(event, has_calls=has_calls)
+        self._emit_end(read_usage(response.get("usage")))
 
     def _read_output(self, output: Any) -> None:
         """Read the items of a whole answer that did not come before."""
@@ -423,7 +416,7 @@ class ResponsesAnswer(EventReader):
         self._events.extend(self._calls.flush())
         self._end_thinking()
         self._events += self._reasoning.flush()
-        self._flush_text()
+        self._emit_half_emoji()
         self._emit_partial_tag()
 
     _HANDLERS: ClassVar[Mapping[str, Callable[["ResponsesAnswer", Json], None]]] = {

@@ -4,11 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import ClassVar
 
-from byok.core.events import StreamEvent
-from byok.core.stage import Stage, chain
-from byok.core.wire.sse import SSEDecoder
-from byok.dialects.base import Dialect, UpstreamRequest
-from byok.dialects.openai_chat.dialect import openai_headers, read_models
+from byok.dialects.base import Dialect, make_headers
+from byok.dialects.openai_chat.dialect import read_models
 from byok.dialects.openai_responses.answer import ResponsesAnswer
 from byok.dialects.openai_responses.remedies import REMEDIES
 from byok.dialects.openai_responses.request import encode_request
@@ -28,6 +25,7 @@ class OpenAIResponses(Dialect):
     needs: tuple[str, ...] = ()
 
     name: ClassVar[str] = OPENAI_RESPONSES
+    answer = ResponsesAnswer
     tool_ids: ClassVar[IdRule] = IdRule(64, is_unique=True)
     serves: ClassVar[frozenset[str]] = frozenset({"responses"})
     remedies: ClassVar[RemedyTable] = REMEDIES
@@ -48,10 +46,6 @@ class OpenAIResponses(Dialect):
         """All paths: if another API is used, the server may not have this one."""
         return self.serves
 
-    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Decode response events, or one response."""
-        return chain(SSEDecoder(), ResponsesAnswer(sent.tool_names, sent.origin))
-
     def headers(self, key: str) -> Mapping[str, str]:
         """Return the headers; the key is a bearer token or in the vendor's header."""
-        return openai_headers(key, self.auth_header)
+        return make_headers(key, self.auth_header)

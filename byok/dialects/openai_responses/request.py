@@ -13,11 +13,9 @@ from byok.core.chat import (
     ChatRequest,
     ImagePart,
     Json,
-    JsonAnswer,
     Message,
     Part,
     Role,
-    Sampling,
     TextPart,
     ThinkingPart,
     ToolCall,
@@ -31,10 +29,7 @@ from byok.core.wire.json_fields import objects_in, read_objects, read_text
 from byok.dialects.base import Target, UpstreamRequest
 from byok.dialects.cache_points import key_fields
 from byok.dialects.model_facts import ModelFacts, Replay, effort_for
-from byok.dialects.safe_names import (
-    result_text,
-    spell_name,
-)
+from byok.dialects.safe_names import result_text, spell_name, without_none
 from byok.dialects.schemas import write_parameters
 
 # Calls of tools other than functions, which the client would have to run. They come if
@@ -65,14 +60,35 @@ def encode_request(chat: ChatRequest, target: Target) -> UpstreamRequest:
     body |= {"stream": True, "store": False}
     if tools := [*map(_tool, chat.tools)]:
         body["tools"] = tools
-        body["tool_choice"] = _tool_choice(chat)
+        body["tool_choice"] = chat.tool_choice.use.value
+        if chat.tool_choice.use is ToolUse.REQUIRED and chat.tool_choice.name:
+            body["tool_choice"] = {"type": "function", "name": chat.tool_choice.name}
         if not chat.client_parallel_tools:
             body["parallel_tool_calls"] = False
     effort, notice = effort_for(chat.sampling.effort, target.facts)
     body |= _reasoning(effort, target.facts)
-    body |= _limits(chat.sampling)
-    if chat.json_answer:
-        body["text"] = {"format": _json_format(chat.json_answer)}
+    sampling, answer = chat.sampling, chat.json_answer
+    most = (
+        None if sampling.max_tokens is None else max(sampling.max_tokens, _MIN_OUTPUT)
+    )
+    body |= without_none(
+        {
+            "temperature": sampling.temperature,
+            "top_p": sampling.top_p,
+            "max_output_tokens": most,
+        }
+    )
+    if answer is not None:
+        form: dict[str, Any] = {"type": "json_object"}
+        if answer.schema is not None:
+            name, schema = spell_name(answer.name, 0), dict(answer.schema)
+            form = {
+                "type": "json_schema",
+                "name": name,
+                "schema": schema,
+                "strict": False,
+            }
+        body["text"] = {"format": form}
     body |= key_fields(chat, target)
     unsent = (_NO_STOP if chat.sampling.stop else "", notice)
     return UpstreamRequest("responses", body, unsent=(*filter(None, unsent),))
@@ -110,11 +126,8 @@ def _result(result: ToolResult) -> dict[str, Any]:
     output: str | list[Json] = text
     if result.images:
         output = [{"type": "input_text", "text": text}, *map(_image, result.images)]
-    return {
-        "type": "function_call_output",
-        "call_id": result.call_id,
-        "output": output,
-    }
+    call = {"type": "function_call_output", "call_id": result.call_id}
+    return {**call, "output": output}
 
 
 def _content(parts: Iterable[Part]) -> str | list[Json]:
@@ -146,13 +159,6 @@ def _tool(tool: ToolDefinition) -> dict[str, Any]:
     }
 
 
-def _tool_choice(chat: ChatRequest) -> str | Json:
-    choice = chat.tool_choice
-    if choice.use is ToolUse.REQUIRED and choice.name:
-        return {"type": "function", "name": choice.name}
-    return choice.use.value
-
-
 def _reasoning(effort: str, facts: ModelFacts) -> Json:
     """Return the fields about reasoning; none for a model that does not reason."""
     if facts.thinking is False:
@@ -162,24 +168,6 @@ def _reasoning(effort: str, facts: ModelFacts) -> Json:
     if facts.thinking:
         reasoning["summary"] = "auto"  # for the user to see
     return {**body, "reasoning": reasoning} if reasoning else body
-
-
-def _limits(sampling: Sampling) -> Json:
-    fields: dict[str, Any] = {
-        "temperature": sampling.temperature,
-        "top_p": sampling.top_p,
-    }
-    if sampling.max_tokens is not None:
-        fields["max_output_tokens"] = max(sampling.max_tokens, _MIN_OUTPUT)
-    return {name: value for name, value in fields.items() if value is not None}
-
-
-def _json_format(answer: JsonAnswer) -> Json:
-    if answer.schema is None:
-        return {"type": "json_object"}
-    name = spell_name(answer.name, 0)
-    schema = dict(answer.schema)
-    return {"type": "json_schema", "name": name, "schema": schema, "strict": False}
 
 
 def assistant_items(parts: Iterable[Part], target: Target) -> list[dict[str, Any]]:
@@ -207,20 +195,12 @@ def assistant_items(parts: Iterable[Part], target: Target) -> list[dict[str, Any
                     # The data of the message were restored beside the call.
                     items[-1].setdefault("phase", phase)
                 items += reasoning
-                items.append(_call(part))
+                call = {"type": "function_call", "call_id": part.id}
+                items.append({**call, "name": part.name, "arguments": part.arguments})
                 reasoning, phase = [], ""
             case _:
                 pass
     return items
-
-
-def _call(call: ToolCall) -> dict[str, Any]:
-    return {
-        "type": "function_call",
-        "call_id": call.id,
-        "name": call.name,
-        "arguments": call.arguments,
-    }
 
 
 def _reasoning_item(item: Any, target: Target) -> list[dict[str, Any]]:
@@ -250,12 +230,11 @@ def _copy_texts(parts: list[Json]) -> list[Json]:
 
 
 def _are_texts(parts: Any) -> bool:
-    return isinstance(parts, list) and all(map(_is_text, parts))
-
-
-def _is_text(part: Any) -> bool:
-    return isinstance(part, dict) and all(
-        isinstance(part.get(name), str) for name in ("type", "text")
+    return isinstance(parts, list) and all(
+        isinstance(part, dict)
+        and isinstance(part.get("type"), str)
+        and isinstance(part.get("text"), str)
+        for part in parts
     )
 
 

@@ -36,7 +36,6 @@ from byok.dialects.base import ModelPage, Target, UpstreamRequest, write_request
 from byok.dialects.gemini.dialect import MODELS_PATH, Gemini, read_models
 from byok.dialects.gemini.request import (
     GeminiContents,
-    ModelTurns,
     thinking_config,
 )
 from byok.dialects.model_facts import ModelFacts
@@ -272,7 +271,7 @@ CODE = {"executableCode": {"code": "1"}, "thoughtSignature": "c2ln"}
 
 def parts(*given: Part, model: str = MODEL) -> list[dict[str, Any]]:
     target = Target(model, origin=Origin("gemini", "box", model))
-    return [*ModelTurns(target).parts_of(given)]
+    return [*GeminiContents(target).model_parts(given)]
 
 
 def thought(text: str = "", **data: Any) -> ThinkingPart:

@@ -8,7 +8,7 @@ from hypothesis import given
 from byok.dialects.base import ErrorResponse, ModelPage, Probe
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
-from byok.dialects.ollama.dialect import THINK_ROW, Ollama, read_models, read_probe
+from byok.dialects.ollama.dialect import REMEDIES, Ollama, read_models, read_probe
 from byok.dialects.remedies import RefusedRequest, Remedy
 from tests.fakes.ollama_server import OllamaModel
 from tests.fakes.values import VALUES
@@ -135,6 +135,7 @@ def test_a_refused_level_of_thinking_becomes_a_switch_or_nothing(
 ) -> None:
     sent = {"model": "m", "think": think}
     error = refusal_of({"error": 'think value "high" is not supported'}, 400)
-    found = THINK_ROW.find(RefusedRequest(sent, error))
-    assert found is not None and THINK_ROW.make
-    assert THINK_ROW.make(sent, Remedy("think", *found)).get("think") is changed
+    row = REMEDIES["think"]
+    found = row.find(RefusedRequest(sent, error))
+    assert found is not None and row.make
+    assert row.make(sent, Remedy("think", *found)).get("think") is changed

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+from byok.core.chat import Origin
 from byok.core.errors import UpstreamGarbled
 from byok.core.events import (
     Finish,
@@ -24,7 +25,7 @@ _FINISH = {
 class TrialAnswer:
     """Stage[Any, StreamEvent]; see Codec.reader."""
 
-    def __init__(self, tool_names: Mapping[str, str]) -> None:
+    def __init__(self, tool_names: Mapping[str, str], _: Origin) -> None:
         self._tool_names = tool_names
         self._is_over = False
 

@@ -5,16 +5,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from byok.core.errors import UpstreamRefused
-from byok.core.events import StreamEvent
-from byok.core.stage import Stage, chain
 from byok.core.wire.json_lines import JsonLines
-from byok.dialects.base import (
-    Dialect,
-    ErrorResponse,
-    ModelPage,
-    Probe,
-    UpstreamRequest,
-)
+from byok.dialects.base import Dialect, ErrorResponse, ModelPage, Probe
 from byok.dialects.chat_changes import CHAT_ROWS
 from byok.dialects.error_bodies import refusal_of
 from byok.dialects.model_facts import ModelFacts
@@ -37,19 +29,12 @@ class TrialDialect(Dialect):
     """Lines of JSON, its own headers and list of models, nested parameters."""
 
     name: ClassVar[str] = "trial"
+    framing = JsonLines
+    answer = TrialAnswer
     models_path: ClassVar[str] = "catalog"
     remedies: ClassVar[RemedyTable] = _REMEDIES
     tool_ids: ClassVar[IdRule] = IdRule(16, is_plain=True)
     encode = staticmethod(encode_request)
-
-    @classmethod
-    def of(cls, vendor: str) -> "TrialDialect":
-        """Return the dialect of a vendor; all of them speak it alike."""
-        return cls()
-
-    def reader(self, sent: UpstreamRequest) -> Stage[bytes, StreamEvent]:
-        """Read lines of JSON."""
-        return chain(JsonLines(), TrialAnswer(sent.tool_names))
 
     def headers(self, key: str) -> Mapping[str, str]:
         """Give the version of the protocol, which is required, and the key."""
