@@ -13,6 +13,7 @@ from tests.fakes.bodies import (
     image_node,
     result_node,
     text_node,
+    tool,
 )
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, Editor
@@ -25,12 +26,6 @@ DEEP: dict[str, Any] = {"type": "object"}
 for _ in range(200):
     DEEP = {"type": "object", "properties": {"x": DEEP}}
 LOOP = {"type": "object", "properties": {"x": {"$ref": "#"}}}
-
-
-def tool(name: str, schema: Any = None) -> dict[str, Any]:
-    """Write the definition of a tool as clients do."""
-    spec = json.dumps(schema or {"type": "object", "properties": {}})
-    return {"name": name, "description": "", "input_schema_json": spec}
 
 
 async def asked(

@@ -1,65 +1,34 @@
 """Caps through the real server: what is refused, how it is told, over restarts."""
 
-import asyncio
-import json
 import signal
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from byok.core.record import RequestRecord
+from tests.fakes.clients import openai_client
 from tests.fakes.clock import Clock
-from tests.fakes.daemon import Answer, running, settings_for
+from tests.fakes.daemon import Answer, Watcher, running, settings_for
 from tests.fakes.journal_entries import NOW
-from tests.fakes.patience import PATIENCE
-from tests.fakes.program import HELD, Program, configure, serving
-from tests.fakes.raw import RawAnswer, connected, request
-from tests.fakes.upstream import FakeUpstream, answer, delta, event
-
-PRICES = """
-[upstreams.fake.facts."m"]
-price_input = 2
-price_output = 10
-"""
-COUNTED = event(
-    {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 9}}
+from tests.fakes.program import (
+    COUNTED,
+    PRICES,
+    Program,
+    configure,
+    hang_up,
+    serving,
 )
+from tests.fakes.raw import RawAnswer
+from tests.fakes.upstream import FakeUpstream, answer, delta
+
 HI = [delta(content="Hi."), delta("stop"), COUNTED]  # 1,009 tokens
 NOON = Clock(NOW)
 REACHED = "A cap of your settings is reached: "
 
 
-class Records:
-    """Observer that keeps the error of each request."""
-
-    def __init__(self) -> None:
-        self.errors: list[str] = []
-
-    def request_started(self, record: RequestRecord, /) -> None:
-        """Wait for the end."""
-
-    def request_finished(self, record: RequestRecord, /) -> None:
-        self.errors.append(record.error)
-
-
-async def ask(program: Program, conversation: str = "") -> RawAnswer:
-    return await program.ask(_chat(conversation))
-
-
-async def cancel(program: Program, fake: FakeUpstream) -> None:
-    """Begin a chat, and hang up in its middle."""
-    fake.play(HELD)
-    fake.reached.clear()
-    async with connected(program.port) as connection:
-        await connection.send(program.filled(_chat("cancelled")))
-        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
-    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
-
-
-def _chat(conversation: str) -> bytes:
-    body = json.dumps({"message": "Hello.", "conversation_id": conversation})
-    return request(target=b"/chat-stream", body=body.encode())
+async def chat(program: Program, conversation: str = "") -> RawAnswer:
+    asked = {"message": "Hello.", "conversation_id": conversation}
+    return await program.post("/chat-stream", **asked)
 
 
 def capped(fake: FakeUpstream, **caps: float) -> dict[str, Any]:
@@ -88,46 +57,28 @@ async def test_a_chat_over_a_cap_is_told_in_the_chat(fake: FakeUpstream) -> None
     ]
 
 
+QUESTION = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
+EDIT = {"instruction": "x", "selected_text": "a", "path": "a.py"}
 REFUSED = {
-    "silent": ("/chat-stream", {"message": "x", "silent": True}, 402),
-    "whole": ("/chat", {"message": "x"}, 402),
-    "edit": (
-        "/instruction-stream",
-        {"instruction": "x", "selected_text": "a", "path": "a.py"},
-        402,
-    ),
-    "openai": (
-        "/v1/chat/completions",
-        {"model": "m", "messages": [{"role": "user", "content": "x"}]},
-        402,
-    ),
-    "openai stream": (
-        "/v1/chat/completions",
-        {"model": "m", "stream": True, "messages": [{"role": "user", "content": "x"}]},
-        402,
-    ),
-    "anthropic": (
-        "/v1/messages",
-        {
-            "model": "m",
-            "max_tokens": 9,
-            "messages": [{"role": "user", "content": "x"}],
-        },
-        402,
-    ),
+    "silent": ("/chat-stream", {"message": "x", "silent": True}),
+    "whole": ("/chat", {"message": "x"}),
+    "edit": ("/instruction-stream", EDIT),
+    "openai": ("/v1/chat/completions", QUESTION),
+    "openai stream": ("/v1/chat/completions", {**QUESTION, "stream": True}),
+    "anthropic": ("/v1/messages", {**QUESTION, "max_tokens": 9}),
 }
 
 
-@pytest.mark.parametrize(("path", "body", "status"), REFUSED.values(), ids=[*REFUSED])
+@pytest.mark.parametrize(("path", "body"), REFUSED.values(), ids=[*REFUSED])
 async def test_every_kind_of_request_is_refused_before_a_model_is_asked(
-    fake: FakeUpstream, path: str, body: dict[str, Any], status: int
+    fake: FakeUpstream, path: str, body: dict[str, Any]
 ) -> None:
     fake.play(HI)
     async with running(capped(fake, requests_per_day=1), clock=NOON) as editor:
         await editor.chat()
         reply = await editor.post(path, body)
     assert len(fake.requests) == 1
-    assert reply.status == status
+    assert reply.status == 402
     assert is_refused(reply)
     kind = {
         "/v1/messages": "billing_error",
@@ -139,24 +90,17 @@ async def test_every_kind_of_request_is_refused_before_a_model_is_asked(
 async def test_an_sdk_does_not_ask_again_at_a_cap(fake: FakeUpstream) -> None:
     openai: Any = pytest.importorskip("openai", reason="the openai client is missing")
     fake.play(HI)
-    records = Records()
+    watcher = Watcher()
     settings = capped(fake, requests_per_day=1)
-    async with running(settings, observers=[records], clock=NOON) as editor:
+    async with running(settings, observers=[watcher], clock=NOON) as editor:
         await editor.chat()
-        async with openai.AsyncOpenAI(
-            base_url=f"{editor.daemon.url}/v1",
-            api_key=editor.token,
-            max_retries=3,
-            http_client=openai.DefaultAsyncHttpxClient(trust_env=False),
+        async with openai_client(
+            editor.daemon.url, editor.token, max_retries=3
         ) as client:
-            with pytest.raises(
-                openai.APIStatusError, match="cap of your settings"
-            ) as e:
-                await client.chat.completions.create(
-                    model="m", messages=[{"role": "user", "content": "x"}]
-                )
+            with pytest.raises(openai.APIStatusError) as e:
+                await client.chat.completions.create(**QUESTION)
     assert e.value.status_code == 402
-    assert records.errors == ["", "cap_reached"]
+    assert [record.error for record in watcher.finished] == ["", "cap_reached"]
 
 
 async def test_completions_count_and_are_refused_without_a_word(
@@ -200,19 +144,18 @@ async def test_a_days_cap_holds_over_a_restart(
     configure(home, fake.url, PRICES + caps)
     fake.play(HI)
     async with serving(home) as program:
-        await ask(program, "one")
-        await cancel(program, fake)
+        await chat(program, "one")
+        await hang_up(program, fake, "cancelled")
         fake.play(HI)
         await program.ended(signal.SIGTERM)
     async with serving(home) as program:
-        last = await ask(program, "one")
-        over = await ask(program, "two")
-        told = await program.ask(request(target=b"/byok/daemon"))
+        last = await chat(program, "one")
+        over = await chat(program, "two")
+        told = await program.post("/byok/daemon")
         caps_now = told.json["features"]["caps"]
         configure(home, fake.url, PRICES + "[caps]\nrequests_per_day = 4\n")
-        reload = request(target=b"/byok/reload")
-        assert (await program.ask(reload)).status == 200
-        assert b"Hi." in (await ask(program)).body
+        assert (await program.post("/byok/reload")).status == 200
+        assert b"Hi." in (await chat(program)).body
         await program.ended(signal.SIGTERM)
     assert b"Hi." in last.body
     assert b"3 of 3 requests today" in over.body

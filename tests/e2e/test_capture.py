@@ -9,11 +9,11 @@ import pytest
 
 from byok.core.record import Hop
 from byok.features.capture.capture import Capture, CaptureFolder
+from tests.fakes.bodies import tool
 from tests.fakes.daemon import Editor
-from tests.fakes.engines import until
-from tests.fakes.patience import PATIENCE
-from tests.fakes.program import HELD, KEY, Program, configure, serving
-from tests.fakes.raw import RawAnswer, connected, request
+from tests.fakes.patience import until
+from tests.fakes.program import HELD, KEY, Program, configure, serving, streams
+from tests.fakes.raw import RawAnswer
 from tests.fakes.upstream import FakeUpstream, Script, delta, event
 from tests.fakes.values import forms
 
@@ -42,14 +42,12 @@ def tool_turn(step: int) -> Script:
     return Script([*said, delta(tool_calls=[begun]), *parts, end])
 
 
-async def ask(program: Program, target: str, body: object) -> RawAnswer:
-    data = json.dumps(body).encode()
-    cookie = f"Cookie: s={COOKIE}".encode()
-    return await program.ask(request(cookie, target=target.encode(), body=data))
+async def ask(program: Program, target: str, **body: object) -> RawAnswer:
+    return await program.post(target, f"Cookie: s={COOKIE}".encode(), **body)
 
 
 async def switch(program: Program, **body: object) -> None:
-    assert (await ask(program, "/byok/capture", body)).status == 200
+    assert (await ask(program, "/byok/capture", **body)).status == 200
 
 
 def captures(home: Path) -> list[Capture]:
@@ -70,23 +68,16 @@ async def test_capture_of_a_tool_turn_holds_all_hops_and_no_secret(
 ) -> None:
     home = tmp_path / "home"
     configure(home, fake.url, MORE)
-    tool = {
-        "name": "view",
-        "description": "",
-        "input_schema_json": json.dumps(
-            {"type": "object", "properties": {"path": {"type": "string"}}}
-        ),
-    }
     body = {
         "message": f"My own key is {OWN}",
-        "tool_definitions": [tool],
+        "tool_definitions": [tool(path="string")],
         "feature_detection_flags": {"support_parallel_tool_use": True},
     }
     async with serving(home) as program:
         await switch(program, switch="on", seconds=60)
         for step in STEPS:
             fake.play(tool_turn(step))
-            answer = await ask(program, f"/chat-stream?token={QUERY}", body)
+            answer = await ask(program, f"/chat-stream?token={QUERY}", **body)
             assert KEY.encode() in answer.body  # the client got what the model said
         await switch(program)
         await until(lambda: len(captures(home)) == len(STEPS))
@@ -114,7 +105,7 @@ async def test_capture_of_a_refusal_holds_what_the_upstream_said(
     fake.play(Script([said], 400, {"Content-Type": "application/json"}))
     async with serving(home) as program:
         await switch(program, switch="on")
-        await ask(program, "/chat-stream", {"message": "Hello."})
+        await ask(program, "/chat-stream", message="Hello.")
         await until(lambda: len(captures(home)) == 1)
     capture = captures(home)[0]
     assert "No: [redacted]" in capture.text(Hop.FROM_UPSTREAM, 1)
@@ -130,22 +121,19 @@ async def test_capture_survives_a_kill(tmp_path: Path, fake: FakeUpstream) -> No
     configure(home, fake.url)
     async with serving(home) as program:
         await switch(program, switch="on")
-        await ask(program, "/chat-stream", {"message": "One."})
+        await ask(program, "/chat-stream", message="One.")
         await until(lambda: len(captures(home)) == 1)
         fake.play(HELD)
-        async with connected(program.port) as connection:
-            sent = request(target=b"/chat-stream", body=b'{"message": "Two."}')
-            await connection.send(program.filled(sent))
-            async with asyncio.timeout(PATIENCE):
-                await fake.reached.wait()
-            program.process.send_signal(signal.SIGKILL)
-            await program.process.wait()
+        [held] = await streams(program, fake, 1)
+        program.process.send_signal(signal.SIGKILL)
+        await program.process.wait()
+        await asyncio.gather(held, return_exceptions=True)
     assert len(captures(home)) == 1
     half = home / "state" / "capture" / f".{'a' * 16}.capture.jsonl.abcd_123"
     fake.play(Script())
     half.write_bytes(b'{"byok_capture":1,"id')
     async with serving(home) as program:
-        await ask(program, "/chat-stream", {"message": "Three."})
+        await ask(program, "/chat-stream", message="Three.")
         await until(lambda: not half.exists())
     assert len(captures(home)) == 1
 

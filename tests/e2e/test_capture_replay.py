@@ -10,6 +10,7 @@ from byok.core.record import Hop
 from byok.features.capture.capture import Capture, CaptureFolder, encode_capture
 from byok.features.capture.scrub import hide_content
 from byok.settings import load_settings
+from tests.fakes.bodies import tool
 from tests.fakes.daemon import Editor
 from tests.fakes.replay import recorded
 from tools.replay.__main__ import replay_recorded
@@ -28,13 +29,9 @@ def tool_turns(shared: Path) -> list[dict[str, Any]]:
     return [by_provider[name] for name in sorted(by_provider)][:MOST]
 
 
-def tools_of(item: dict[str, Any]) -> list[dict[str, str]]:
+def tools_of(item: dict[str, Any]) -> list[dict[str, Any]]:
     names = {call["name"] for call in item["expected"]["tool_calls"]}
-    schema = '{"type": "object"}'
-    return [
-        {"name": name, "description": "", "input_schema_json": schema}
-        for name in sorted(names)
-    ]
+    return [tool(name, {"type": "object"}) for name in sorted(names)]
 
 
 async def capture_item(editor: Editor, item: dict[str, Any]) -> Capture:

@@ -7,7 +7,7 @@ from byok.core.record import current_record
 from byok.search.retrieval.model_aids import ModelAids, ReadChunks
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.rank import RankedFile
-from tests.fakes.clients import blob, indexed
+from tests.fakes.clients import blob, find_code, indexed
 from tests.fakes.daemon import Editor, running
 from tests.fakes.upstream import FakeUpstream
 
@@ -48,10 +48,7 @@ async def test_questions_know_where_the_chats_of_their_window_went() -> None:
             blobs = {"added_blobs": await indexed(editor, lion, bear)}
 
             async def places(window: str) -> frozenset[str] | None:
-                headers = {"X-Request-Session-Id": window}
-                body = {"information_request": "the lions", "blobs": blobs}
-                path = "/agents/codebase-retrieval"
-                assert (await editor.post(path, body, headers=headers)).status == 200
+                await find_code(editor, "the lions", window=window, blobs=blobs)
                 return seen.places.pop()
 
             assert await places("a") is None

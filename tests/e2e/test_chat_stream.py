@@ -5,20 +5,9 @@ import json
 import re
 
 from byok.core.language import speaking
+from tests.fakes.bodies import tool
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream, Script, answer, refusal, tool_answer
-
-VIEW = {
-    "name": "view",
-    "description": "Show a file.",
-    "input_schema_json": json.dumps(
-        {
-            "type": "object",
-            "properties": {"path": {"type": "string"}, "line": {"type": "integer"}},
-            "required": ["path"],
-        }
-    ),
-}
 
 
 async def test_chat_stream_text_comes_as_deltas_then_once_more_as_a_node(
@@ -39,7 +28,7 @@ async def test_chat_stream_tool_call_becomes_a_start_and_a_use_node(
     fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(tool_answer("view", '{"path": "a.py"}'))
-    reply = await editor.chat(tool_definitions=[VIEW])
+    reply = await editor.chat(tool_definitions=[tool(path="string")])
     assert [n["type"] for n in reply.nodes] == [7, 5, 2]
     assert reply.tool_uses[0]["input_json"] == '{"path": "a.py"}'
     assert reply.last["stop_reason"] == 3
@@ -67,15 +56,6 @@ async def test_a_failure_is_told_in_the_language_in_which_byok_was_started(
     assert "[byok]" not in json.dumps(fake.requests[-1], ensure_ascii=False)
 
 
-REMEMBER = {
-    "name": "remember",
-    "input_schema": {
-        "properties": {"memory": {"type": "string"}},
-        "required": ["memory"],
-    },
-}
-
-
 async def test_chat_stream_memory_holds_the_users_words_and_not_the_editors(
     fake: FakeUpstream, editor: Editor
 ) -> None:
@@ -84,7 +64,7 @@ async def test_chat_stream_memory_holds_the_users_words_and_not_the_editors(
         "Tests run with make.",
         selected_code="import secret",
         path="a.py",
-        tool_definitions=[REMEMBER],
+        tool_definitions=[tool("remember", memory="string")],
     )
     [use] = reply.tool_uses
     assert json.loads(use["input_json"])["memory"].startswith("Tests run with make.")

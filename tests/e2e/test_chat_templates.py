@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import pytest
 from aiohttp import web
 
-from tests.fakes.bodies import image_node, result_node, text_node
+from tests.fakes.bodies import image_node, result_node, text_node, tool
 from tests.fakes.clients import AgentClient
 from tests.fakes.daemon import Editor, running
 from tests.fakes.strict import broken_rules
@@ -213,7 +213,6 @@ SHOT = {
         {"type": 2, "image_content": image_node()["image_node"]},
     ]
 }
-TOOL = {"name": "view", "description": "", "input_schema_json": '{"type": "object"}'}
 
 
 class Person(AgentClient):
@@ -261,7 +260,7 @@ async def test_agents_stay_alive_with_the_templates_of_local_models(
             for name, server in servers.items()
         }
     }
-    people = {name: Person([TOOL]) for name in servers}
+    people = {name: Person([tool()]) for name in servers}
     learned: dict[str, int] = {}
     for turns in (range(TURNS - 3), range(TURNS - 3, TURNS)):
         learned = {name: len(server.refusals) for name, server in servers.items()}

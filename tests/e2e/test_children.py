@@ -1,20 +1,16 @@
 """What byok starts sees no key of byok's."""
 
-import json
 import os
 import shutil
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.engines import until
-from tests.fakes.patience import START
-from tests.fakes.program import Program, children_of, serving
+from tests.fakes.patience import until
+from tests.fakes.program import children_of, serving
 from tests.fakes.project import make_project
-from tests.fakes.raw import request
 from tests.fakes.upstream import FakeUpstream, answer
 
 pytestmark = [
@@ -48,23 +44,6 @@ def configure(home: Path, url: str, mode: str, command: str) -> None:
     )
 
 
-async def search(program: Program, query: str) -> str:
-    body = json.dumps({"information_request": query}).encode()
-    target = b"/agents/codebase-retrieval"
-    reply = await program.ask(request(target=target, body=body))
-    assert reply.status == 200
-    return str(reply.json["formatted_retrieval"])
-
-
-async def indexed(program: Program) -> None:
-    deadline = time.monotonic() + START
-    while True:
-        reply = await program.ask(request(target=b"/byok/index/status", body=b"{}"))
-        if {space["phase"] for space in reply.json["workspaces"]} == {"complete"}:
-            return
-        assert time.monotonic() < deadline, reply.json
-
-
 async def command_of(pid: int) -> bytes:
     """Return the command of a parser; a new process has that of its parent at first."""
     command = Path(f"/proc/{pid}/cmdline")
@@ -81,7 +60,7 @@ async def test_parser_processes_hold_no_secret(
     configure(tmp_path / "home", fake.url, "index", str(noted.with_name("key")))
     arguments = ("--workspace", str(project))
     async with serving(tmp_path / "home", *arguments, env=STRANGERS) as program:
-        await indexed(program)
+        await program.until_complete()
         children = children_of(program.process.pid)
         assert children
         for pid in children:
@@ -119,8 +98,10 @@ async def test_child_processes_git_ripgrep_and_key_command_see_no_key(
     environ = {**SECRETS, "PATH": path}
     arguments = ("--workspace", str(project))
     async with serving(tmp_path / "home", *arguments, env=environ) as program:
-        await indexed(program)
-        assert "preheat" in await search(program, "preheat oven")
+        await program.until_complete()
+        asked = {"information_request": "preheat oven"}
+        found = await program.post("/agents/codebase-retrieval", **asked)
+        assert "preheat" in found.json["formatted_retrieval"]
         await program.check_well()
         await until(lambda: {"git", "rg", "key"} <= {*noted.read_text().splitlines()})
     lines = noted.read_text().splitlines()

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.clients import MISSING, blob, until_indexed, upload
+from tests.fakes.clients import MISSING, blob, find_code, until_indexed, upload
 from tests.fakes.daemon import Editor, running
-from tests.fakes.engines import until, written
-from tests.fakes.patience import PATIENCE, START
+from tests.fakes.engines import written
+from tests.fakes.patience import PATIENCE
 from tests.fakes.program import configure, serving
-from tests.fakes.raw import check_error, request
+from tests.fakes.raw import check_error
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
 needs_rg = pytest.mark.skipif(not shutil.which("rg"), reason="rg is not installed")
@@ -249,12 +249,7 @@ async def test_retrieval_of_odd_questions(tmp_path: Path, mode: str) -> None:
     settings = {"context": context, "retrieval": {"mode": mode}}
     async with running(settings, upstream="demo") as editor:
         for query in [query for some in QUERIES.values() for query in some]:
-            reply = await editor.post(
-                "/agents/codebase-retrieval", {"information_request": query}
-            )
-            assert reply.status == 200
-            text = reply.json["formatted_retrieval"]
-            assert isinstance(text, str)
+            text = await find_code(editor, query)
             assert text
             for word in ("SQL", "syntax", "root:", "Traceback", "usage"):
                 assert word not in text
@@ -325,24 +320,16 @@ async def test_daemon_process_indexes_answers_and_stops_in_time(
     )
     monkeypatch.setenv("PATH", f".:{root}:{os.environ['PATH']}")
     monkeypatch.setenv("RIPGREP_CONFIG_PATH", str(tmp_path / "rgrc"))
-    ask = json.dumps({"information_request": "work_699"}).encode()
+    path, asked = "/agents/codebase-retrieval", {"information_request": "work_699"}
     async with serving(tmp_path / "program") as program:
-        sent = request(target=b"/agents/codebase-retrieval", body=ask)
-        first = await program.ask(sent)  # by ripgrep
+        first = await program.post(path, **asked)  # by ripgrep
         assert "def work_699" in first.json["formatted_retrieval"]
         code, _, _ = await program.ended(signal.SIGTERM)  # in the middle of indexing
         assert code == 0
         program.check_log()
     async with serving(tmp_path / "program") as program:
-
-        async def is_indexed() -> bool:
-            told = await program.ask(request(target=b"/byok/index/status"))
-            return bool(told.json["state"] == "indexed")
-
-        await until(is_indexed, START)
-        second = await program.ask(
-            request(target=b"/agents/codebase-retrieval", body=ask)
-        )
+        await program.until_complete()
+        second = await program.post(path, **asked)
         assert "def work_699" in second.json["formatted_retrieval"][:400]
         code, _, _ = await program.ended(signal.SIGTERM)
         assert code == 0

@@ -12,9 +12,10 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.clients import find_code, until_complete
 from tests.fakes.daemon import Editor, running
-from tests.fakes.engines import until, written
-from tests.fakes.patience import PATIENCE
+from tests.fakes.engines import written
+from tests.fakes.patience import PATIENCE, until
 from tests.fakes.project import git
 
 needs_rg = pytest.mark.skipif(not shutil.which("rg"), reason="rg is not installed")
@@ -29,26 +30,8 @@ async def following(*roots: Path, **sections: Any) -> AsyncIterator[Editor]:
         yield editor
 
 
-async def ask(editor: Editor, query: str, **fields: Any) -> str:
-    body = {"information_request": query, **fields}
-    answer = await editor.post("/agents/codebase-retrieval", body)
-    assert answer.status == 200
-    text = answer.json["formatted_retrieval"]
-    assert isinstance(text, str)
-    return text
-
-
 async def status(editor: Editor) -> Any:
     return (await editor.post("/byok/index/status")).json
-
-
-async def complete(editor: Editor) -> None:
-    async def is_complete() -> bool:
-        told = await status(editor)
-        phases = {space["phase"] for space in told["workspaces"]}
-        return bool(told["state"] == "indexed" and phases == {"complete"})
-
-    await until(is_complete)
 
 
 async def answers(
@@ -58,7 +41,7 @@ async def answers(
     began = time.monotonic()
 
     async def is_right() -> bool:
-        return holds(await ask(editor, query))
+        return holds(await find_code(editor, query))
 
     await until(is_right, PATIENCE)
     seconds = time.monotonic() - began
@@ -80,7 +63,7 @@ def root(tmp_path: Path) -> Path:
 
 async def test_workspace_change_of_every_kind_is_found(root: Path) -> None:
     async with following(root) as editor:
-        await complete(editor)
+        await until_complete(editor)
         (root / "lion.py").write_text("def groom_lion(): pass\n")
         await answers(editor, "groom_lion", lambda t: "def groom_lion" in t, "save")
         await answers(editor, "feed_lion", lambda t: "def feed_lion" not in t)
@@ -97,7 +80,7 @@ async def test_workspace_change_of_every_kind_is_found(root: Path) -> None:
         await answers(editor, "feed_tiger", lambda t: "tiger.py" not in t, "ignore")
         (root / ".gitignore").unlink()
         await answers(editor, "feed_tiger", lambda t: "lib/tiger.py" in t, "unignore")
-        await complete(editor)
+        await until_complete(editor)
         before = (await status(editor))["totals"]["blobs"]
         os.utime(root / "lion.py")
         await answers(editor, "groom_lion", lambda t: "def groom_lion" in t, "touch")
@@ -117,15 +100,15 @@ async def test_workspace_on_another_branch_is_indexed_anew(root: Path) -> None:
     git(root, "add", ".")
     git(root, "commit", "-m", "Birds")
     async with following(root) as editor:
-        await complete(editor)
-        assert "def feed_bird_7" in await ask(editor, "feed_bird_7")
+        await until_complete(editor)
+        assert "def feed_bird_7" in await find_code(editor, "feed_bird_7")
         git(root, "switch", "main")
         await answers(
             editor, "feed_lion", lambda t: "def feed_lion" in t, "branch, files come"
         )
         await answers(editor, "feed_bird_7", lambda t: "birds/" not in t, "files go")
         await answers(editor, "feed_tiger", lambda t: "def feed_tiger" in t)
-        assert "stroke_tiger" not in await ask(editor, "feed_tiger")
+        assert "stroke_tiger" not in await find_code(editor, "feed_tiger")
 
 
 async def test_workspace_of_an_editor_that_uploads_nothing_is_searched(
@@ -139,28 +122,26 @@ async def test_workspace_of_an_editor_that_uploads_nothing_is_searched(
         "mode": "AGENT",
         "nodes": [{"type": 4, "ide_state_node": folders}],
     }
-    question = {"information_request": "feed_lion", "blobs": {}}
     async with following(root, other) as editor:
-        await complete(editor)
-        path = "/agents/codebase-retrieval"
-        before = await editor.post(path, question, headers=window)
+        await until_complete(editor)
+        before = await find_code(editor, "feed_lion", window="a-window")
         await editor.post("/chat-stream", chat, headers=window)
-        told = await editor.post(path, question, headers=window)
-        stranger = await editor.post(path, question)
-    for answer in (before, stranger):
-        assert "does not say which one" in answer.json["formatted_retrieval"]
-    assert "def feed_lion" in told.json["formatted_retrieval"]
-    assert "emu.py" not in told.json["formatted_retrieval"]
+        told = await find_code(editor, "feed_lion", window="a-window")
+        stranger = await find_code(editor, "feed_lion")
+    for text in (before, stranger):
+        assert "does not say which one" in text
+    assert "def feed_lion" in told
+    assert "emu.py" not in told
 
 
 async def test_workspace_folder_that_vanishes_is_reported_and_comes_back(
     root: Path,
 ) -> None:
     async with following(root) as editor:
-        await complete(editor)
+        await until_complete(editor)
         root.rename(root.with_name("away"))
         await answers(editor, "feed_lion", lambda t: "its folder is gone" in t)
-        assert "def feed_lion" not in await ask(editor, "feed_lion")
+        assert "def feed_lion" not in await find_code(editor, "feed_lion")
         root.with_name("away").rename(root)
         await answers(
             editor,
@@ -189,8 +170,8 @@ async def test_no_file_with_keys_is_ever_shown(root: Path, mode: str) -> None:
     key = "sk-proj-" + "Ab3dEf6hIj9kLm2nOp5q" * 2
     written(root, {"notes.txt": f"LION_PASSWORD and api_key = {key}\n"})
     async with following(root, retrieval={"mode": mode}) as editor:
-        await complete(editor)
-        text = await ask(editor, "LION_PASSWORD")
+        await until_complete(editor)
+        text = await find_code(editor, "LION_PASSWORD")
         assert "notes.txt" in text
         assert key not in text
         for path in SECRETS:
@@ -208,8 +189,8 @@ async def test_odd_file_names_are_shown_escaped(tmp_path: Path, mode: str) -> No
     root = written(tmp_path / "p", {name: "zebra = 1\n" for name in names})
     Path(os.fsdecode(os.fsencode(root) + b"/in\xffvalid")).write_text("zebra = 2\n")
     async with following(root, retrieval={"mode": mode}) as editor:
-        await complete(editor)
-        text = await ask(editor, "zebra")
+        await until_complete(editor)
+        text = await find_code(editor, "zebra")
     shown = [line for line in text.splitlines() if line.startswith("Path: ")]
     assert "\x1b" not in text
     assert len(shown) == len(set(shown))
@@ -237,9 +218,9 @@ async def test_an_absurd_ignore_file_costs_little(root: Path) -> None:
     written(root, {"many/.gitignore": many, "many/cub.py": "def feed_cub(): ...\n"})
     (root / ("a" * 60)).write_text("feed_lion")
     async with following(root) as editor:
-        await complete(editor)
-        assert "def feed_lion" in await ask(editor, "feed_lion")
-        assert "def feed_cub" in await ask(editor, "feed_cub")
+        await until_complete(editor)
+        assert "def feed_lion" in await find_code(editor, "feed_lion")
+        assert "def feed_cub" in await find_code(editor, "feed_cub")
 
 
 @pytest.mark.case("B74", "B75")
@@ -254,8 +235,8 @@ async def test_workspace_odd_content_is_read_right_or_left_out(root: Path) -> No
     (root / "cr.txt").write_bytes(b"first\rzebra return")
     (root / "bom.txt").write_bytes(b"\xef\xbb\xbfzebra bom\n")
     async with following(root) as editor:
-        await complete(editor)
-        text = await ask(editor, "zebra")
+        await until_complete(editor)
+        text = await find_code(editor, "zebra")
     assert len(text) <= 20_000
     for name in ("one_line.js", "large.txt", "nul.txt"):
         assert f"Path: {name}\n" not in text
@@ -273,7 +254,7 @@ async def test_hundreds_of_files_renamed_at_once_are_all_right(tmp_path: Path) -
     files = {f"old/m{n}.py": f"def work_{n}(): pass\n" for n in range(300)}
     root = written(tmp_path / "p", files)
     async with following(root) as editor:
-        await complete(editor)
+        await until_complete(editor)
         (root / "new").mkdir()
         for n in range(300):
             (root / "old" / f"m{n}.py").rename(root / "new" / f"m{n}.py")
@@ -283,7 +264,7 @@ async def test_hundreds_of_files_renamed_at_once_are_all_right(tmp_path: Path) -
             lambda t: "Path: new/m299.py" in t and "old/" not in t,
             "renames",
         )
-        await complete(editor)
+        await until_complete(editor)
         [told] = (await status(editor))["workspaces"]
         assert told["files_tracked"] == 300
 
@@ -298,7 +279,7 @@ async def test_workspace_questions_during_saves_never_fail(root: Path) -> None:
 
         async def question() -> None:
             for _ in range(10):
-                await ask(editor, "feed_lion", enable_commit_retrieval=True)
+                await find_code(editor, "feed_lion", enable_commit_retrieval=True)
 
         await asyncio.gather(save(), question(), question())
         await answers(editor, "feed_lion_19", lambda t: "def feed_lion_19" in t)

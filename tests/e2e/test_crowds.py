@@ -6,6 +6,7 @@ import re
 import sys
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,7 @@ import pytest
 from byok.core.daemon.token import rotate_token
 from byok.server.http.deadlines import Timing
 from tests.fakes.daemon import Editor, running
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, until
 from tests.fakes.program import Program, configure, serving
 from tests.fakes.raw import RawConnection, connected, filled, request
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
@@ -159,10 +160,8 @@ async def test_clients_that_do_not_read_stop_the_upstream_and_not_the_daemon(
         async with crowd(program.port, size) as clients:
             for client in clients:
                 await client.send(program.filled(CHAT))
-            async with asyncio.timeout(PATIENCE):
-                while fake.open < size:
-                    await asyncio.sleep(0.02)
-                await flood.stuck()
+            await until(lambda: fake.open == size)
+            await asyncio.wait_for(flood.stuck(), PATIENCE)
             assert flood.taken < size * 500
             assert program.rss - before < size * 20 * MIB
             assert fake.open == size
@@ -194,9 +193,7 @@ async def test_more_connections_than_files_are_turned_away_quietly(
             assert 40 <= served <= 80  # the other half is for upstreams
         assert len(program.err.splitlines()) < served * 4 + 50
         assert b"accept" not in program.err
-        async with asyncio.timeout(PATIENCE):
-            while not await _served(program):
-                pass
+        await until(partial(_served, program))
         await program.check_well()
 
 
@@ -226,9 +223,7 @@ async def test_without_a_file_left_the_upstream_is_said_to_be_away(
     fake.play(*[Script([delta(content="One")], end="hang")] * 3, answer("Hi."))
     await editor.services.catalog.settle(PATIENCE)  # its file is closed again
     held = [asyncio.ensure_future(editor.chat()) for _ in range(3)]
-    async with asyncio.timeout(PATIENCE):
-        while fake.open < len(held):  # so that no connection is left over
-            await asyncio.sleep(0.01)
+    await until(lambda: fake.open == len(held))  # no connection is left over
     await editor.post("/find-missing")  # but one to the daemon
     with no_more_files():
         reply = await editor.post("/chat", {"message": "x"})
@@ -311,7 +306,5 @@ async def test_after_many_broken_exchanges_nothing_stays_open(
             await asyncio.gather(*(leave(program, one) for one in data))
         fake.play(answer("Hi."))
         await program.check_well()
-        async with asyncio.timeout(PATIENCE):
-            while count_open(program) > before + 2:
-                await asyncio.sleep(0.05)
+        await until(lambda: count_open(program) <= before + 2)
         assert fake.open == 0

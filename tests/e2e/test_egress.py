@@ -1,7 +1,6 @@
 """What leaves the machine (docs/privacy.md): only the named upstream is reached."""
 
 import asyncio
-import json
 import os
 import subprocess
 import sys
@@ -186,20 +185,14 @@ async def test_a_start_and_requests_reach_the_named_upstream_only(
     await program.ask(request(method=b"GET", target=b"/health", body=b""))
     check_only(egress, port_of(fake))
     for target, body in ANSWERED_HERE.items():
-        assert await status(program, target, body) == 200, target
+        assert (await program.post(target, **body)).status == 200, target
         assert fake.requests == [], target
         check_only(egress, port_of(fake))
     for count, (target, body) in enumerate(ASKED.items(), 1):
-        assert await status(program, target, body) == 200, target
+        assert (await program.post(target, **body)).status == 200, target
         assert len(fake.requests) >= count, target
         check_only(egress, port_of(fake))
     assert egress.connections[("127.0.0.1", port_of(fake))]
-
-
-async def status(program: Program, target: str, body: Body) -> int:
-    data = json.dumps(body).encode()
-    answer = await program.ask(request(target=target.encode(), body=data))
-    return answer.status
 
 
 async def test_commands_reach_the_daemon_and_the_named_upstream_only(

@@ -10,9 +10,11 @@ import pytest
 from byok.core.platform.paths import find_paths
 from byok.search.vectors.types import EmbeddingState
 from byok.settings import load_settings
+from tests.fakes.clients import find_code, until_complete
 from tests.fakes.daemon import Editor, running
 from tests.fakes.embedding_server import EmbeddingServer
-from tests.fakes.engines import until, written
+from tests.fakes.engines import written
+from tests.fakes.patience import until
 from tests.fakes.values import forms
 
 # No word of it is in any file; the model knows which words mean the same.
@@ -54,7 +56,7 @@ async def following(
 ) -> AsyncIterator[Editor]:
     """Run a daemon that follows a folder, and wait until it has done all there is."""
     async with running(settings(root, server), upstream="demo") as editor:
-        await complete(editor)
+        await until_complete(editor)
         if server is not None:
             await filled(editor)
         yield editor
@@ -62,19 +64,7 @@ async def following(
 
 async def ask(editor: Editor, query: str) -> str:
     await editor.services.embeddings.begin(query)  # its vector is kept
-    body = {"information_request": query}
-    answer = await editor.post("/agents/codebase-retrieval", body)
-    text = answer.json["formatted_retrieval"]
-    assert isinstance(text, str)
-    return text
-
-
-async def complete(editor: Editor) -> None:
-    async def is_complete() -> bool:
-        told = (await editor.post("/byok/index/status")).json
-        return all(space["phase"] == "complete" for space in told["workspaces"])
-
-    await until(is_complete)
+    return await find_code(editor, query)
 
 
 async def state(editor: Editor) -> EmbeddingState:

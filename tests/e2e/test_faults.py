@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager, closing
 import pytest
 
 from byok.server.http.deadlines import Timing
+from tests.fakes.bodies import tool
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
@@ -27,11 +28,7 @@ from tests.fakes.upstream import (
     tool_answer,
 )
 
-VIEW = {
-    "name": "view",
-    "description": "Show a file.",
-    "input_schema_json": '{"type":"object","properties":{"path":{"type":"string"}}}',
-}
+VIEW = tool(path="string")
 JSON = {"Content-Type": "application/json"}
 HTML = {"Content-Type": "text/html"}
 

@@ -1,19 +1,15 @@
 """On a full disk byok starts, chats, keeps what it has, and says what it cannot do."""
 
-import json
 import signal
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.disk import fill, mounted
-from tests.fakes.engines import until
-from tests.fakes.patience import START
-from tests.fakes.program import Program, configure, serving
+from tests.fakes.patience import until
+from tests.fakes.program import configure, serving
 from tests.fakes.project import make_project
-from tests.fakes.raw import RawAnswer, request
 from tests.fakes.upstream import FakeUpstream, answer
 
 pytestmark = pytest.mark.slow
@@ -25,22 +21,6 @@ def home(tmp_path: Path) -> Iterator[Path]:
         yield folder
 
 
-async def asked(program: Program, target: str, **body: object) -> RawAnswer:
-    data = json.dumps(body).encode()
-    return await program.ask(request(target=target.encode(), body=data))
-
-
-async def indexed(program: Program, count: int) -> None:
-    """Wait until so many workspaces are."""
-    deadline = time.monotonic() + START
-    while True:
-        told = (await asked(program, "/byok/index/status")).json
-        phases = [space["phase"] for space in told["workspaces"]]
-        if phases == ["complete"] * count and told["state"] == "indexed":
-            return
-        assert time.monotonic() < deadline, told
-
-
 @pytest.mark.case("B113")
 @pytest.mark.case("F28")
 async def test_a_daemon_that_finds_the_disk_full_starts_and_chats(
@@ -50,19 +30,19 @@ async def test_a_daemon_that_finds_the_disk_full_starts_and_chats(
     one, two = make_project(tmp_path / "one"), make_project(tmp_path / "two")
     configure(home, fake.url)
     async with serving(home) as program:
-        assert (await asked(program, "/byok/index/add", root=str(one))).status == 200
-        await indexed(program, 1)
+        assert (await program.post("/byok/index/add", root=str(one))).status == 200
+        await program.until_complete(1)
         await program.ended(signal.SIGTERM)
     fill(filler)
     async with serving(home) as program:
         fake.play(*[answer("Yes.")] * 2)
         await program.check_well()
-        refused = await asked(program, "/byok/index/add", root=str(two))
+        refused = await program.post("/byok/index/add", root=str(two))
         assert (refused.status, refused.json["error"]["code"]) == (507, "storage_full")
         filler.unlink()
-        added = await asked(program, "/byok/index/add", root=str(two))
+        added = await program.post("/byok/index/add", root=str(two))
         assert added.status == 200, added.body
-        await indexed(program, 2)
+        await program.until_complete(2)
         await program.check_well()
 
 
@@ -77,26 +57,26 @@ async def test_what_cannot_be_kept_on_a_full_disk_is_refused_and_works_later(
     names = {"checkpoint_id": None, "added_blobs": ["0" * 64], "deleted_blobs": []}
     async with serving(home) as program:
         # The disk is smaller than the floor that checkpoints without end leave it.
-        refused = await asked(program, "/checkpoint-blobs", blobs=names)
+        refused = await program.post("/checkpoint-blobs", blobs=names)
         assert (refused.status, refused.json["error"]["code"]) == (507, "storage_full")
-        assert (await asked(program, "/byok/index/status")).status == 200
+        assert (await program.post("/byok/index/status")).status == 200
         fill(filler)
         first = make_project(tmp_path / "first")
-        refused = await asked(program, "/byok/index/add", root=str(first))
+        refused = await program.post("/byok/index/add", root=str(first))
         assert refused.status == 507, refused.body
         filler.unlink()
-        assert (await asked(program, "/byok/index/add", root=str(first))).status == 200
-        await indexed(program, 1)
+        assert (await program.post("/byok/index/add", root=str(first))).status == 200
+        await program.until_complete(1)
         fill(filler)
         for number in range(100):  # pages that were written before take some more
             root = make_project(tmp_path / f"project{number}")
-            answered = await asked(program, "/byok/index/add", root=str(root))
+            answered = await program.post("/byok/index/add", root=str(root))
             if answered.status != 200:
                 break
         assert answered.status == 507, answered.body
-        assert (await asked(program, "/batch-upload", blobs=[upload])).status == 507
+        assert (await program.post("/batch-upload", blobs=[upload])).status == 507
         for target in ("/byok/index/remove", "/byok/index/rebuild"):
-            answered = await asked(program, target, root=str(first))
+            answered = await program.post(target, root=str(first))
             assert answered.status in (200, 503, 507), answered.body
         fake.play(answer("Yes."))
         await program.check_well()

@@ -5,12 +5,12 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.bodies import tool
 from tests.fakes.clients import AgentClient
 from tests.fakes.daemon import running
 from tests.fakes.strict_gemini import GeminiServer
 
-SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
-TOOLS = [{"name": "3 view", "description": "See.", "input_schema_json": SCHEMA}]
+TOOLS = [tool("3 view", n="integer")]
 KEY = {"BYOK_KEY_BOX": "k"}
 MODEL = "byok:box:gemini-3.6-flash"
 

@@ -23,6 +23,7 @@ from byok.upstream.spec import Api, UpstreamSpec
 from byok.upstream.timeouts import Timeouts
 from byok.upstream.transport import Transports
 from tests.fakes.asker import Key
+from tests.fakes.bodies import tool
 from tests.fakes.cases import case_param
 from tests.fakes.certificates import certificate, resolve_here, secure
 from tests.fakes.daemon import Answer, Editor, running, settings_for
@@ -41,7 +42,6 @@ from tests.fakes.upstream import (
 linux = pytest.mark.skipif(sys.platform != "linux", reason="memory is read from /proc")
 MIB = 2**20
 JSON = {"Content-Type": "application/json"}
-VIEW = {"name": "view", "input_schema_json": '{"type":"object","properties":{}}'}
 CHAT = request(body=b'{"message": "x"}')
 
 
@@ -336,7 +336,7 @@ async def test_text_without_end_is_cut(fake: FakeUpstream, editor: Editor) -> No
 
 async def calls(fake: FakeUpstream, editor: Editor, *pieces: bytes) -> Answer:
     fake.play([*pieces, delta("tool_calls"), DONE])
-    return await editor.chat(tool_definitions=[VIEW])
+    return await editor.chat(tool_definitions=[tool()])
 
 
 @pytest.mark.case("F08")

@@ -1,6 +1,5 @@
 """The journal of a real daemon: what clients asked, after restarts and kills."""
 
-import asyncio
 import json
 import os
 import signal
@@ -14,38 +13,25 @@ from byok.features.journal.requests import last_entries
 from tests.fakes.daemon import running_on_file
 from tests.fakes.disk import fill, mounted
 from tests.fakes.journal_entries import rows_of
-from tests.fakes.patience import PATIENCE
-from tests.fakes.program import HELD, Program, configure, run_byok, serving
-from tests.fakes.raw import RawAnswer, connected, request
-from tests.fakes.upstream import FakeUpstream, Script, answer, delta, event
+from tests.fakes.patience import until
+from tests.fakes.program import (
+    COUNTED,
+    PRICES,
+    Program,
+    configure,
+    hang_up,
+    run_byok,
+    serving,
+)
+from tests.fakes.raw import RawAnswer
+from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 
-PRICES = """
-[upstreams.fake.facts."m"]
-price_input = 2
-price_output = 10
-"""
 SECRET = "sk-0123456789abcdefghijklmnop"
 CANARY = "canary-in-the-message"
-COUNTED = event(
-    {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 9}}
-)
 
 
 async def ask(program: Program, target: str, **body: object) -> RawAnswer:
-    data = json.dumps({"message": CANARY, **body}).encode()
-    return await program.ask(request(target=target.encode(), body=data))
-
-
-async def cancel(program: Program, fake: FakeUpstream) -> None:
-    """Begin a chat, and hang up in its middle."""
-    fake.play(HELD)
-    fake.reached.clear()
-    data = json.dumps({"message": CANARY, "conversation_id": "two"}).encode()
-    async with connected(program.port) as connection:
-        sent = request(target=b"/chat-stream", body=data)
-        await connection.send(program.filled(sent))
-        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
-    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
+    return await program.post(target, **{"message": CANARY, **body})
 
 
 def byok(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
@@ -71,7 +57,7 @@ async def test_journal_shows_what_became_of_each_request(
         await ask(program, "/chat-stream", conversation_id="one")
         fake.play(Script([b'{"error": {"message": "no"}}'], status=401))
         await ask(program, "/chat-stream", conversation_id="two")
-        await cancel(program, fake)
+        await hang_up(program, fake, "two")
         fake.play(answer("return 1"))
         await ask(program, "/completion", prompt="def f():\n", path="/secret/dir/a.py")
         await ask(program, "/find-missing")
@@ -118,10 +104,8 @@ async def test_journal_survives_a_kill_in_the_middle(
     journal = home / "state" / "journal.db"
     async with serving(home) as program:
         await ask(program, "/chat-stream", conversation_id="written")
-        async with asyncio.timeout(PATIENCE):
-            while not last_entries(journal, 1):
-                await asyncio.sleep(0.05)
-        await cancel(program, fake)
+        await until(lambda: bool(last_entries(journal, 1)))
+        await hang_up(program, fake, "two")
         program.process.kill()
         await program.process.wait()
     assert rows_of(journal, "conversation")[0] == ("written",)

@@ -1,6 +1,5 @@
 """Under a limit on its memory byok says so plainly, and goes on where it can."""
 
-import json
 import os
 import subprocess
 import sys
@@ -9,9 +8,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.patience import START
-from tests.fakes.program import ROOT, serving
+from tests.fakes.program import LIMITED, ROOT, serving
 from tests.fakes.project import make_project
-from tests.fakes.raw import request
 
 pytestmark = [
     pytest.mark.slow,
@@ -29,12 +27,11 @@ async def test_a_daemon_with_little_memory_chats_and_says_what_it_cannot_do(
 ) -> None:
     project = make_project(tmp_path / "project")
     arguments = ("--upstream", "demo", "--workspace", str(project))
-    question = json.dumps({"information_request": "where is it?"}).encode()
-    search = request(target=b"/agents/codebase-retrieval", body=question)
     limits = f"RLIMIT_AS={limit}"
     async with serving(tmp_path / "home", *arguments, limits=limits) as program:
         await program.check_well()
-        answer = await program.ask(search, START)
+        asked = {"information_request": "where is it?"}
+        answer = await program.post("/agents/codebase-retrieval", **asked)
         assert answer.status == status
         if status == 503:
             assert answer.json["error"]["code"] == "no_memory"
@@ -49,8 +46,8 @@ def test_a_command_with_little_memory_says_so(
 ) -> None:
     done = subprocess.run(
         [
-            *(sys.executable, "-c", _LIMITED, str(_SMALL)),
-            *(sys.executable, "-m", "byok", *command),
+            *(sys.executable, "-c", LIMITED, f"RLIMIT_AS={_SMALL}"),
+            *("-m", "byok", *command),
         ],
         cwd=make_project(tmp_path / "project"),
         env={
@@ -66,11 +63,3 @@ def test_a_command_with_little_memory_says_so(
     assert done.returncode == 71, done.stderr
     assert "no_memory" in done.stderr
     assert "Traceback" not in done.stderr
-
-
-_LIMITED = """
-import os, resource, sys
-limit = int(sys.argv[1])
-resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-os.execv(sys.argv[2], sys.argv[2:])
-"""

@@ -5,9 +5,10 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.clients import find_code, until_complete
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import Editor, running, settings_for
-from tests.fakes.engines import project, until
+from tests.fakes.engines import project
 from tests.fakes.upstream import FakeUpstream, answer
 
 FACT = "Children under six travel free: parse_fare returns 0 for them."
@@ -30,16 +31,8 @@ async def chat(editor: Editor, message: str, id: object, root: Path) -> None:
 
 
 async def ask(editor: Editor, window: str, **fields: Any) -> str:
-    body = {
-        "information_request": QUESTION,
-        "enable_conversation_retrieval": True,
-        **fields,
-    }
-    headers = {"X-Request-Session-Id": window}
-    path = "/agents/codebase-retrieval"
-    answer = await editor.post(path, body, headers=headers)
-    assert answer.status == 200
-    return str(answer.json["formatted_retrieval"])
+    asked = {"enable_conversation_retrieval": True, **fields}
+    return await find_code(editor, QUESTION, window=window, **asked)
 
 
 async def call(editor: Editor, method: str, **params: Any) -> Any:
@@ -67,12 +60,7 @@ async def test_a_fact_of_last_week_is_found_in_a_new_conversation(
         fake.play(answer(FACT[:20], FACT[20:]), answer("Hi."))
         settings = {**settings_for(fake.url), **context, **ON}
         async with running(settings, clock=clock) as editor:
-
-            async def is_indexed() -> bool:
-                status = (await editor.post("/byok/index/status")).json
-                return all(w["phase"] == "complete" for w in status["workspaces"])
-
-            await until(is_indexed)
+            await until_complete(editor)
             await chat(editor, "Is the fare of children right?", "then", shop)
             clock.now += 7 * DAY
             await chat(editor, "Good morning.", "now", shop)

@@ -346,15 +346,13 @@ async def test_official_stream_arrives_in_pieces_and_whole(
     go_on = asyncio.Event()
     script = Script([LINES[0], go_on, *LINES[1:]], headers=NDJSON)
     official.expect("/chat-stream", ODD, script)
-    async with between(official, fake, CHAT) as editor:
-        headers = {"Authorization": f"Bearer {editor.token}", **NDJSON}
-        headers["Content-Type"] = "application/json"
-        async with editor.http.post(
-            f"{editor.daemon.url}/chat-stream", data=ODD, headers=headers
-        ) as response:
-            first = await response.content.readany()
-            go_on.set()
-            rest = await response.content.read()
+    async with (
+        between(official, fake, CHAT) as editor,
+        editor.stream("/chat-stream", raw=ODD) as response,
+    ):
+        first = await response.content.readany()
+        go_on.set()
+        rest = await response.content.read()
     assert response.status == 200
     assert response.headers["Content-Type"] == "application/x-ndjson"
     assert first == LINES[0]
@@ -368,16 +366,13 @@ async def test_official_stream_that_breaks_has_no_end(
     official.expect(
         "/chat-stream", ODD, Script([LINES[0]], headers=NDJSON, end="reset")
     )
-    async with between(official, fake, CHAT) as editor:
-        headers = {"Authorization": f"Bearer {editor.token}"}
-        async with editor.http.post(
-            f"{editor.daemon.url}/chat-stream",
-            data=ODD,
-            headers={**headers, "Content-Type": "application/json"},
-        ) as response:
-            assert await response.content.readany() == LINES[0]
-            with pytest.raises(aiohttp.ClientPayloadError):
-                await response.content.read()
+    async with (
+        between(official, fake, CHAT) as editor,
+        editor.stream("/chat-stream", raw=ODD) as response,
+    ):
+        assert await response.content.readany() == LINES[0]
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.content.read()
     assert fake.requests == [], "what was begun is not begun anew"
 
 
@@ -403,19 +398,16 @@ async def test_official_stream_ends_when_the_daemon_stops(
 ) -> None:
     script = Script([LINES[0]], headers=NDJSON, end="hang")
     official.expect("/chat-stream", BODY, script)
-    async with between(official, fake, CHAT) as editor:
-        headers = {
-            "Authorization": f"Bearer {editor.token}",
-            "Content-Type": "application/json",
-        }
-        url = f"{editor.daemon.url}/chat-stream"
-        async with editor.http.post(url, data=BODY, headers=headers) as response:
-            line = await asyncio.wait_for(response.content.readline(), PATIENCE)
-            assert line == LINES[0]
-            await asyncio.wait_for(editor.daemon.stop(), PATIENCE)
-            await asyncio.wait_for(official.hung_up.wait(), PATIENCE)
-            with pytest.raises(aiohttp.ClientPayloadError):
-                await response.read()
+    async with (
+        between(official, fake, CHAT) as editor,
+        editor.stream("/chat-stream", raw=BODY) as response,
+    ):
+        line = await asyncio.wait_for(response.content.readline(), PATIENCE)
+        assert line == LINES[0]
+        await asyncio.wait_for(editor.daemon.stop(), PATIENCE)
+        await asyncio.wait_for(official.hung_up.wait(), PATIENCE)
+        with pytest.raises(aiohttp.ClientPayloadError):
+            await response.read()
 
 
 # --- byok's own callers ---

@@ -1,20 +1,18 @@
 """Agents on an Ollama with 4k by default: nothing is cut, or it is told at once."""
 
-import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from tests.fakes.bodies import exchange, result_node
+from tests.fakes.bodies import tool
+from tests.fakes.clients import AgentClient
 from tests.fakes.daemon import Answer, Editor, running
 from tests.fakes.ollama_server import OllamaServer, call_line
 
 pytestmark = pytest.mark.slow
-SCHEMA = json.dumps({"type": "object", "properties": {"path": {"type": "string"}}})
 TOOLS = [
-    {"name": f"tool_{n}", "description": "Words. " * 150, "input_schema_json": SCHEMA}
-    for n in range(18)
+    tool(f"tool_{n}", says="Words. " * 150, path="string") for n in range(18)
 ]  # 20 kB
 
 
@@ -31,24 +29,12 @@ def box(server: OllamaServer, **fields: Any) -> dict[str, Any]:
 
 async def work(editor: Editor, turns: int) -> list[Answer]:
     """Let an agent work: each turn brings the result of the last call."""
-    history: list[dict[str, Any]] = []
-    answers, message, nodes = [], "Port the parser.", list[dict[str, Any]]()
-    for number in range(turns):
-        answer = await editor.chat(
-            message,
-            nodes=nodes,
-            chat_history=history,
-            tool_definitions=TOOLS,
-            conversation_id="c",
-            mode="AGENT",
-        )
-        answers.append(answer)
-        calls = [node for node in answer.nodes if node["type"] == 5]
-        history = [*history, exchange(message, answer.text, nodes=nodes, calls=calls)]
-        ids = [call["tool_use"]["tool_use_id"] for call in calls]
-        nodes = [result_node(i, f"{number} line\n" * 600) for i in ids]
-        message = "" if nodes else "Go on."
-    return answers
+    agent = AgentClient(
+        TOOLS,
+        run=lambda number: {"content": f"{number} line\n" * 600},
+        conversation_id="c",
+    )
+    return [await agent.step(editor) for _ in range(turns)]
 
 
 def told(answers: list[Answer]) -> list[int]:

@@ -3,12 +3,12 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
 
-from tests.fakes.daemon import Editor, running, settings_for
+from tests.fakes.clients import openai_client
+from tests.fakes.daemon import running, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import (
     DONE,
@@ -45,26 +45,12 @@ CALL = {
 USAGE = {"prompt_tokens": 3, "completion_tokens": 5, "total_tokens": 8}
 
 
-@asynccontextmanager
-async def client_of(editor: Editor, **options: Any) -> AsyncIterator[Any]:
-    """The client, pointed at a daemon; it never tries twice nor asks a proxy."""
-    settings = {
-        "base_url": f"{editor.daemon.url}/v1",
-        "api_key": editor.token,
-        "max_retries": 0,
-        "timeout": 10,
-        "http_client": openai.DefaultAsyncHttpxClient(trust_env=False),
-    }
-    async with openai.AsyncOpenAI(**{**settings, **options}) as client:
-        yield client
-
-
 @pytest.fixture
 async def client(fake: FakeUpstream) -> AsyncIterator[Any]:
     """A client of a daemon whose upstream plays a script."""
     async with (
         running(settings_for(fake.url, patience=59)) as editor,
-        client_of(editor) as made,
+        openai_client(editor.daemon.url, editor.token) as made,
     ):
         yield made
 
@@ -223,7 +209,10 @@ async def test_openai_client_request_id_can_be_found_in_the_log(
 ) -> None:
     caplog.set_level("INFO", "byok.access")
     fake.play(completion({"content": "Hi."}))
-    async with running(settings_for(fake.url)) as editor, client_of(editor) as client:
+    async with (
+        running(settings_for(fake.url)) as editor,
+        openai_client(editor.daemon.url, editor.token) as client,
+    ):
         got = await client.chat.completions.create(**ASK)
         async with client.chat.completions.with_streaming_response.create(
             **ASK, stream=True
@@ -301,7 +290,7 @@ async def test_openai_client_wrong_token_is_an_authentication_error(
 ) -> None:
     async with (
         running(settings_for(fake.url)) as editor,
-        client_of(editor, api_key="sk-wrong") as client,
+        openai_client(editor.daemon.url, "sk-wrong") as client,
     ):
         errors = [await failed(ask(client)) for ask in ASKS.values()]
         errors.append(await failed(client.models.list()))
@@ -331,7 +320,10 @@ async def test_openai_client_broken_stream_is_an_error_after_its_text(
 ) -> None:
     fake.play(Script([delta(content="Half")], end=end))
     settings = settings_for(fake.url, timeout=3)
-    async with running(settings) as editor, client_of(editor) as client:
+    async with (
+        running(settings) as editor,
+        openai_client(editor.daemon.url, editor.token) as client,
+    ):
         heard: list[str] = []
 
         async def read() -> None:

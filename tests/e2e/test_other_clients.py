@@ -15,7 +15,8 @@ from tests.fakes import (
     strict,
     strict_gemini,
 )
-from tests.fakes.daemon import Editor, running
+from tests.fakes.clients import openai_client
+from tests.fakes.daemon import running
 from tests.fakes.messages_api import (
     call_block,
     end,
@@ -30,7 +31,15 @@ from tests.fakes.responses_server import (
     streamed,
     text_item,
 )
-from tests.fakes.upstream import LoopbackServer, answer, delta, event, tool_answer
+from tests.fakes.upstream import (
+    LoopbackServer,
+    Script,
+    answer,
+    delta,
+    event,
+    play,
+    tool_answer,
+)
 
 # A server of all vendors' protocols: it calls a tool, and then says what came back.
 #
@@ -40,7 +49,7 @@ from tests.fakes.upstream import LoopbackServer, answer, delta, event, tool_answ
 
 Body = dict[str, Any]
 THOUGHT = "hm"
-_EVENTS = {"Content-Type": "text/event-stream"}
+NDJSON = {"Content-Type": "application/x-ndjson"}
 
 
 class LoopServer(LoopbackServer):
@@ -89,7 +98,7 @@ class LoopServer(LoopbackServer):
             chunks += answer("Done", ".")
         else:
             chunks += tool_answer(self.tool, json.dumps(self.arguments), self._new_id())
-        return await _play(request, chunks)
+        return await play(request, Script(chunks))
 
     async def _ollama(self, request: web.Request) -> web.StreamResponse:
         body = await self._take(request, "ollama")
@@ -100,7 +109,7 @@ class LoopServer(LoopbackServer):
         else:
             lines.append(call_line(self.tool, self.arguments, len(self.requests)))
         written = [json.dumps(line).encode() + b"\n" for line in (*lines, done_line())]
-        return await _play(request, written, {"Content-Type": "application/x-ndjson"})
+        return await play(request, Script(written, headers=NDJSON))
 
     async def _gemini(self, request: web.Request) -> web.StreamResponse:
         body = await self._take(request, "gemini")
@@ -115,7 +124,7 @@ class LoopServer(LoopbackServer):
             parts.append({"functionCall": call, "thoughtSignature": "c2lnbg=="})
         content = {"role": "model", "parts": parts}
         chunk = {"candidates": [{"content": content, "finishReason": "STOP"}]}
-        return await _play(request, [event(chunk)])
+        return await play(request, Script([event(chunk)]))
 
     async def _messages(self, request: web.Request) -> web.StreamResponse:
         body = await self._take(request, "anthropic")
@@ -129,7 +138,7 @@ class LoopServer(LoopbackServer):
             given = json.dumps(self.arguments)
             pieces.append(call_block(1, self.tool, given, call_id=self._new_id()))
             pieces.append(end("tool_use"))
-        return await _play(request, pieces)
+        return await play(request, Script(pieces))
 
     async def _responses(self, request: web.Request) -> web.StreamResponse:
         body = await self._take(request, "openai_responses")
@@ -137,7 +146,9 @@ class LoopServer(LoopbackServer):
         last, item = body["input"][-1], text_item("Done.")
         if last.get("type") != "function_call_output" and body.get("tools"):
             item = call_item(self.tool, json.dumps(self.arguments), self._new_id())
-        return await _play(request, streamed(reasoning_item("c2VhbGVk", THOUGHT), item))
+        return await play(
+            request, Script(streamed(reasoning_item("c2VhbGVk", THOUGHT), item))
+        )
 
     def _new_id(self) -> str:
         return f"call_{len(self.requests)}"
@@ -149,17 +160,6 @@ async def _list_nothing(request: web.Request) -> web.Response:
 
 def _is_result(message: Body) -> bool:
     return bool(message["role"] == "tool")
-
-
-async def _play(
-    request: web.Request, pieces: Any, headers: dict[str, str] | None = None
-) -> web.StreamResponse:
-    out = web.StreamResponse(headers=headers or _EVENTS)
-    await out.prepare(request)
-    for piece in pieces:
-        await out.write(piece)
-    await out.write_eof()
-    return out
 
 
 APIS = {
@@ -178,25 +178,12 @@ Turn = Callable[[str, str], Awaitable[str]]
 
 
 @asynccontextmanager
-async def openai_of(editor: Editor) -> AsyncIterator[Any]:
-    openai: Any = pytest.importorskip("openai", reason="its client is not installed")
-    http = openai.DefaultAsyncHttpxClient(trust_env=False)
-    async with openai.AsyncOpenAI(
-        base_url=f"{editor.daemon.url}/v1",
-        api_key=editor.token,
-        max_retries=0,
-        http_client=http,
-    ) as client:
-        yield client
-
-
-@asynccontextmanager
-async def anthropic_of(editor: Editor) -> AsyncIterator[Any]:
+async def anthropic_client(url: str, token: str) -> AsyncIterator[Any]:
     anthropic: Any = pytest.importorskip("anthropic", reason="no client is installed")
     http = anthropic.DefaultAsyncHttpxClient(trust_env=False)
     async with anthropic.AsyncAnthropic(
-        base_url=editor.daemon.url,
-        api_key=editor.token,
+        base_url=url,
+        api_key=token,
         max_retries=0,
         http_client=http,
     ) as client:
@@ -301,9 +288,9 @@ class Messages:
 
 
 CLIENTS: dict[str, tuple[Any, Any]] = {
-    "openai_chat": (openai_of, Completions),
-    "openai_responses": (openai_of, Responses),
-    "anthropic": (anthropic_of, Messages),
+    "openai_chat": (openai_client, Completions),
+    "openai_responses": (openai_client, Responses),
+    "anthropic": (anthropic_client, Messages),
 }
 
 
@@ -319,7 +306,7 @@ async def test_other_clients_agents_work_on_every_other_dialect(
     async with (
         LoopServer() as server,
         running(server.settings(**others)) as editor,
-        client_of(editor) as sdk,
+        client_of(editor.daemon.url, editor.token) as sdk,
     ):
         for api in others:
             seat = agent(sdk, f"byok:{api}:m", streams=streams)
@@ -335,7 +322,7 @@ async def test_other_clients_messages_pass_unchanged_to_an_api_of_messages() -> 
     async with (
         LoopServer() as server,
         running(server.settings(anthropic="/v1")) as editor,
-        anthropic_of(editor) as sdk,
+        anthropic_client(editor.daemon.url, editor.token) as sdk,
     ):
         seat = Messages(sdk, "byok:anthropic:m", streams=True)
         assert await seat.turn("Look.") == "Done."

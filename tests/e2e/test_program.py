@@ -13,8 +13,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.commands import Cli
-from tests.fakes.engines import until
-from tests.fakes.patience import PATIENCE, START
+from tests.fakes.patience import PATIENCE, START, until
 from tests.fakes.program import (
     HELD,
     KEY,
@@ -33,9 +32,7 @@ posix = pytest.mark.skipif(os.name != "posix", reason="signals of POSIX")
 
 async def written(program: Program, words: bytes) -> None:
     """Wait until the daemon has written something to stderr."""
-    async with asyncio.timeout(PATIENCE):
-        while words not in program.err:
-            await asyncio.sleep(0.02)
+    await until(lambda: words in program.err)
 
 
 def last(reply: RawAnswer) -> dict[str, object]:
@@ -123,9 +120,7 @@ async def test_sigint_while_starting_ends_it_and_frees_the_lock(
 ) -> None:
     home = tmp_path / "home"
     async with starting(home, "--upstream", "demo") as program:
-        async with asyncio.timeout(PATIENCE):
-            while not (home / "state" / "daemon.lock").exists():
-                await asyncio.sleep(0.01)
+        await until((home / "state" / "daemon.lock").exists)
         code, _, _ = await program.ended(signal.SIGINT)
         program.check_log()
     assert code in (0, 130, -signal.SIGINT)
@@ -253,10 +248,7 @@ async def test_start_without_stdout_and_stderr(
         serve, cwd=ROOT, stdout=asyncio.subprocess.DEVNULL
     )
     try:
-        async with asyncio.timeout(START):
-            while not facts.exists():
-                assert process.returncode is None
-                await asyncio.sleep(0.02)
+        await until(lambda: facts.exists() or process.returncode is not None, START)
         port = json.loads(facts.read_bytes())["port"]
         health = request(method=b"GET", target=b"/health", token=b"", body=b"")
         assert (await ask(port, filled(health, port, ""))).status == 200
@@ -339,7 +331,7 @@ async def test_working_folder_files_redirect_nothing_and_keys_are_not_logged(
         said = f"My key is {KEY}, in short."
         fake.play(answer(f"Your key is {KEY}."))
         async with serving(tmp_path / "home", cwd=repository) as program:
-            await program.ask(request(body=json.dumps({"message": said}).encode()))
+            await program.post("/chat", message=said)
             broken = json.dumps({"message": said}).encode()[:-1]
             await program.ask(request(body=broken))
             await program.check_well()  # and logged no key
@@ -377,8 +369,7 @@ async def test_locale_and_proxy_variables_change_no_byte(
         async with serving(home, env=LOCALES[number] | PROXIES) as program:
             body = json.dumps({"message": said}, ensure_ascii=False).encode()
             reply = await program.ask(request(body=body))
-            odd = json.dumps({"message": "x", "model": "модель"}).encode()
-            await program.ask(request(body=odd))
+            await program.post("/chat", message="x", model="модель")
             await program.check_well()
             assert "модель" in program.log_file.read_text("utf-8")
         return str(reply.json["text"])

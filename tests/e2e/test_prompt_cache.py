@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from aiohttp import web
 
+from tests.fakes.bodies import tool
+from tests.fakes.clients import AgentClient
 from tests.fakes.daemon import Answer, Editor, running
 from tests.fakes.messages_api import call_block, end, start
 from tests.fakes.upstream import DONE, FakeUpstream, Script, event, play, tool_answer
@@ -127,11 +129,7 @@ def _anthropic(count: int, size: int, read: int) -> list[bytes]:
 
 GUIDELINES = "Write small functions. " * 400
 TOOLS = [
-    {
-        "name": name,
-        "description": f"Use {name} for what it does. " * 8,
-        "input_schema_json": '{"type":"object","properties":{"path":{}}}',
-    }
+    tool(name, says=f"Use {name} for what it does. " * 8, path="string")
     for name in ("view", "launch-process", "save-file", "remove-files", "diagnostics")
 ]
 CASES = [
@@ -168,35 +166,21 @@ async def test_claude_on_bedrock_and_vertex_is_read_from_the_cache(
 
 async def ask_ten_times(editor: Editor, *, changes: bool) -> list[Answer]:
     """Run an agent for ten turns; in the sixth, with `changes`, the editor differs."""
-    history: list[dict[str, Any]] = []
-    answers: list[Answer] = []
-    body: dict[str, Any] = {"path": "a.py", "agent_memories": "Tests run with pytest."}
-    said: dict[str, Any] = {"message": "Rename the function.", "nodes": []}
-    tools = TOOLS
-    for turn in range(1, 11):
-        if changes and turn == 6:
-            body = {"path": "b.py", "agent_memories": "Use tabs."}
-            tools = TOOLS[::-1]
-        answer = await editor.chat(
-            mode="CLI_AGENT",
-            conversation_id="c-1",
-            user_guidelines=GUIDELINES,
-            tool_definitions=tools,
-            chat_history=history,
-            selected_code="def old(): ...",
-            **body,
-            **said,
-        )
-        answers.append(answer)
-        past = {"request_message": said["message"], "request_nodes": said["nodes"]}
-        history = [*history, {**past, "response_nodes": answer.nodes}]
-        use = answer.tool_uses[0]
-        result = {"tool_use_id": use["tool_use_id"], "content": "line of code\n" * 30}
-        said = {
-            "message": "",
-            "nodes": [{"id": 1, "type": 1, "tool_result_node": result}],
-        }
-    return answers
+    agent = AgentClient(
+        TOOLS,
+        run=lambda number: {"content": "line of code\n" * 30},
+        mode="CLI_AGENT",
+        conversation_id="c-1",
+        user_guidelines=GUIDELINES,
+        selected_code="def old(): ...",
+        path="a.py",
+        agent_memories="Tests run with pytest.",
+    )
+    answers = [await agent.step(editor) for _ in range(5)]
+    if changes:
+        agent.fields |= {"path": "b.py", "agent_memories": "Use tabs."}
+        agent.fields["tool_definitions"] = TOOLS[::-1]
+    return answers + [await agent.step(editor) for _ in range(5)]
 
 
 @pytest.mark.parametrize("changes", [False, True])

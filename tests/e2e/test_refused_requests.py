@@ -6,12 +6,12 @@ from typing import Any
 import pytest
 from aiohttp import web
 
-from tests.fakes.bodies import PNG, call_node, exchange, image_node, result_node
+from tests.fakes.bodies import PNG, call_node, exchange, image_node, result_node, tool
 from tests.fakes.daemon import Answer, Editor, running, settings_for
 from tests.fakes.strict import StrictUpstream
 from tests.fakes.upstream import FakeUpstream, tool_answer
 
-TOOL = {"name": "view", "input_schema_json": '{"type": "object", "properties": {}}'}
+TOOL = tool()
 WORKED = [
     exchange("Go.", calls=[call_node("c1")]),
     exchange("", "Done.", nodes=[result_node("c1", "the lexer")]),
@@ -149,13 +149,14 @@ async def test_remedy_keeps_the_schema_of_the_client_for_tool_call_repair() -> N
         "properties": {"n": {"type": "integer"}, "paths": {"type": "array"}},
         "anyOf": [{"required": ["n"]}, {"required": ["paths"]}],
     }
-    tool = {"name": "view", "input_schema_json": json.dumps(schema)}
     async with (
         FakeUpstream() as upstream,
         running(settings_for(upstream.url)) as editor,
     ):
         upstream.play(tool_answer("view", '{"n": "5", "paths": "[\\"a\\"]"}'))
-        answer = await editor.chat(tool_definitions=[tool], mode="AGENT")
+        answer = await editor.chat(
+            tool_definitions=[tool("view", schema)], mode="AGENT"
+        )
     (use,) = answer.tool_uses
     assert json.loads(use["input_json"]) == {"n": 5, "paths": ["a"]}
     (sent,) = upstream.requests[0]["tools"]

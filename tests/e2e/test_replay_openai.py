@@ -4,15 +4,14 @@ import asyncio
 import json
 from collections import Counter, defaultdict
 from collections.abc import Awaitable, Callable, Iterable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.fakes.clients import openai_client
 from tests.fakes.daemon import Editor
-from tests.fakes.patience import PATIENCE
 from tests.fakes.replay import bytes_of, recorded
 
 pytestmark = [pytest.mark.shared, pytest.mark.slow]
@@ -81,19 +80,6 @@ def expected_of(item: dict[str, Any]) -> Reading:
     )
 
 
-def made(stack: AsyncExitStack, base_url: str, key: str) -> Awaitable[Any]:
-    openai: Any = pytest.importorskip("openai", reason="its client is not installed")
-    http = openai.DefaultAsyncHttpxClient(trust_env=False)
-    client = openai.AsyncOpenAI(
-        base_url=base_url,
-        api_key=key,
-        max_retries=0,
-        timeout=PATIENCE,
-        http_client=http,
-    )
-    return stack.enter_async_context(client)
-
-
 async def of_all(
     items: Iterable[Any], work: Callable[[Any], Awaitable[tuple[Any, Any]]]
 ) -> list[tuple[Any, Any]]:
@@ -111,9 +97,10 @@ async def test_replay_is_the_same_for_an_openai_client_through_byok(
     replay_editor: Editor, replay: str, shared: Path
 ) -> None:
     items = of_each_provider(recorded(shared, "chat_stream"), 5)
-    async with AsyncExitStack() as stack:
-        direct = await made(stack, f"{replay}/v1", "none")
-        byok = await made(stack, f"{replay_editor.daemon.url}/v1", replay_editor.token)
+    async with (
+        openai_client(replay, "none") as direct,
+        openai_client(replay_editor.daemon.url, replay_editor.token) as byok,
+    ):
 
         async def both(item: Any) -> tuple[Reading, Reading]:
             model: str = item["id"]

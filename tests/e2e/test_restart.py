@@ -6,13 +6,14 @@ import os
 import signal
 import socket
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import aiohttp
 import pytest
 
-from tests.fakes.patience import PATIENCE, START
+from tests.fakes.patience import PATIENCE, START, until
 from tests.fakes.ports import free_port
 from tests.fakes.program import Program, configure, run_byok, serving
 from tests.fakes.raw import RawAnswer, connected, request
@@ -77,13 +78,6 @@ async def knock(program: Program, until: asyncio.Event) -> int:
     return count
 
 
-async def used_requests(program: Program) -> int:
-    """Return what the one cap of the daemon says is used."""
-    told = (await program.ask(request(target=b"/byok/daemon"))).json
-    [cap] = told["features"]["caps"]
-    return int(cap["used"])
-
-
 @pytest.mark.case("F70", "B162")
 async def test_a_restart_loses_no_answer_and_refuses_no_connection(
     tmp_path: Path, fake: FakeUpstream
@@ -96,9 +90,7 @@ async def test_a_restart_loses_no_answer_and_refuses_no_connection(
         before, over = record(home), asyncio.Event()
         knocking = asyncio.ensure_future(knock(program, over))
         answers = [asyncio.ensure_future(stream(program)) for _ in range(20)]
-        async with asyncio.timeout(PATIENCE):
-            while fake.open < 20:
-                await asyncio.sleep(0.02)
+        await until(lambda: fake.open == 20)
         with besieging(program.port) as siege:  # a second user wants the port
             code, told = await byok(home, "restart")
         assert code == 0, told
@@ -114,10 +106,13 @@ async def test_a_restart_loses_no_answer_and_refuses_no_connection(
         over.set()
         assert await knocking > 10
         assert program.process.returncode is None  # whoever started byok sees it run
-        async with asyncio.timeout(PATIENCE):
-            # Those that ended in the former process count, too, once it has ended.
-            while await used_requests(program) != 21:
-                await asyncio.sleep(0.05)
+
+        async def are_counted() -> bool:
+            [cap] = (await program.post("/byok/daemon")).json["features"]["caps"]
+            return bool(cap["used"] == 21)
+
+        # Those that ended in the former process count, too, once it has ended.
+        await until(are_counted)
         assert (await byok(home, "restart"))[0] == 0  # of one that was restarted
         await program.check_well()
         assert (await byok(home, "stop"))[0] == 0
@@ -162,10 +157,9 @@ async def test_a_stop_ends_byok_although_a_restart_has_begun(
     async with serving(home) as program:
         body = json.dumps({"instance": record(home)["instance"], "again": True})
         restart = request(target=b"/byok/stop", body=body.encode())
-        async with connected(program.port) as leaving, asyncio.timeout(PATIENCE):
+        async with connected(program.port) as leaving:
             await leaving.send(program.filled(restart))
-            while not await has_child(program):
-                await asyncio.sleep(0.02)
+            await until(partial(has_child, program))
         program.process.send_signal(signal.SIGTERM)
         # Only the end of all processes that have it ends the output.
         assert (await program.ended())[0] == 0
@@ -231,17 +225,16 @@ async def test_settings_that_need_a_restart_get_one_that_nobody_notices(
             async with asking as told:
                 return told.status, await told.json()
 
-        made = await program.ask(request(target=b"/byok/dashboard-code"))
+        made = await program.post("/byok/dashboard-code")
         _, opened = await ask_page("sign-in", "", code=made.json["code"])
         answer = asyncio.ensure_future(stream(program))
         await asyncio.wait_for(fake.reached.wait(), PATIENCE)
         configure(home, fake.url, "[limits]\nstreams = 7\n")
-        async with asyncio.timeout(PATIENCE):
-            while record(home)["instance"] in ("", before["instance"]):
-                await asyncio.sleep(0.05)
+        old = ("", before["instance"])
+        await until(lambda: record(home)["instance"] not in old)
         go_on.set()
         check_whole(await answer)
         status, settings = await ask_page("settings", opened["token"])
         assert (status, settings["restart"]) == (200, [])
-        shown = await program.ask(request(target=b"/byok/settings"))
+        shown = await program.post("/byok/settings")
         assert shown.json["limits"]["streams"] == 7

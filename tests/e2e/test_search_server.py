@@ -8,8 +8,9 @@ import pytest
 
 from byok.search.remote.remote_search import RemoteSearch
 from byok.wiring import remote_search
+from tests.fakes.clients import find_code, until_complete
 from tests.fakes.daemon import Editor, running
-from tests.fakes.engines import until, written
+from tests.fakes.engines import written
 from tests.fakes.patience import PATIENCE
 from tests.fakes.zoekt_server import ZoektServer, found
 
@@ -19,10 +20,6 @@ NOODLES = "def cook_noodles(pot):\n    return pot.boil()\n"
 
 async def status(editor: Editor) -> dict[str, Any]:
     return dict((await editor.post("/byok/index/status")).json)
-
-
-async def is_indexed(editor: Editor) -> bool:
-    return [w["phase"] for w in (await status(editor))["workspaces"]] == ["complete"]
 
 
 async def test_an_agent_finds_code_of_a_server_that_needs_token_and_headers(
@@ -40,13 +37,11 @@ async def test_an_agent_finds_code_of_a_server_that_needs_token_and_headers(
         }  # fmt: skip
         environ = {"BYOK_KEY_SEARCH_SERVER": TOKEN}
         async with running(settings, upstream="demo", environ=environ) as editor:
-            await until(partial(is_indexed, editor))
-            body = {"information_request": "who cooks noodles for the lion"}
-            answer = await editor.post("/agents/codebase-retrieval", body)
+            await until_complete(editor)
+            text = await find_code(editor, "who cooks noodles for the lion")
             told = (await status(editor))["remote"]
             await editor.post("/byok/reload")
             assert (await status(editor))["remote"] == told
-    text = answer.json["formatted_retrieval"]
     assert "Path: lion.py\n" in text
     assert "Path: src/noodles.py (repository git.example/food/kitchen, revision" in text
     assert (told["enabled"], told["asked"], told["answered"]) == (True, 1, 1)

@@ -7,7 +7,6 @@ does what needs no rights.
 
 import asyncio
 import os
-import time
 from pathlib import Path
 
 import pytest
@@ -15,8 +14,8 @@ import pytest
 from byok.core.daemon.token import read_token
 from byok.core.platform.paths import find_paths
 from byok.protocols.augment.endpoints import ENDPOINTS, Local
+from tests.fakes.clients import find_code, until_complete
 from tests.fakes.daemon import Editor, running
-from tests.fakes.patience import START
 from tests.fakes.program import configure, run_byok, serving
 from tests.fakes.raw import request
 from tests.fakes.second_user import run_thief
@@ -37,9 +36,7 @@ async def ask_for_secrets(editor: Editor, roots: list[str]) -> str:
     found = ""
     for question in ("owner secret token", "headers X-Gateway", "private-words-4711"):
         for workspaces in (roots, []):
-            body = {"information_request": question, "workspaces": workspaces}
-            told = await editor.post("/agents/codebase-retrieval", body)
-            found += told.raw.decode()
+            found += await find_code(editor, question, workspaces=workspaces)
     return found
 
 
@@ -97,10 +94,7 @@ async def test_no_spelling_of_an_own_folder_becomes_a_workspace(
         around = [str(home.parent), str(tmp_path)]
         for root in around:
             await editor.post("/byok/index/add", {"root": root})
-        deadline = time.monotonic() + START
-        while (await editor.post("/byok/index/status")).json["state"] != "indexed":
-            assert time.monotonic() < deadline
-            await asyncio.sleep(0.05)
+        await until_complete(editor)
         told = await ask_for_secrets(editor, [*spellings, *around])
         for secret in secrets_of(home):
             assert secret not in told.replace(f'"{secret}', "")

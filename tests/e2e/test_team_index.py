@@ -10,9 +10,11 @@ from typing import Any
 import pytest
 
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
+from tests.fakes.clients import find_code
 from tests.fakes.daemon import Editor, running
 from tests.fakes.embedding_server import EmbeddingServer
-from tests.fakes.engines import until, written
+from tests.fakes.engines import written
+from tests.fakes.patience import until
 from tests.fakes.project import git
 from tests.fakes.qdrant_server import QdrantServer, answer
 
@@ -77,10 +79,9 @@ def texts_of(model: EmbeddingServer) -> list[str]:
 
 
 async def ask(editor: Editor) -> str:
-    body = {"information_request": "where is the oven"}
-    await editor.services.embeddings.begin(body["information_request"])  # is kept
-    told = await editor.post("/agents/codebase-retrieval", body)
-    return str(told.json["formatted_retrieval"])
+    question = "where is the oven"
+    await editor.services.embeddings.begin(question)  # its vector is kept
+    return await find_code(editor, question)
 
 
 @pytest.mark.case("B127")

@@ -37,22 +37,25 @@ async def ask(editor: Editor, path: str, **body: Any) -> Any:
     return await editor.post(path, {**TEXT_BODIES[path], **body})
 
 
+async def read_broken(editor: Editor, path: str, body: Any) -> bytes:
+    """Return what came of an answer whose connection ends in its middle."""
+    got = b""
+    with pytest.raises(aiohttp.ClientError):
+        async with editor.stream(path, body) as response:
+            async for line in response.content:
+                got += line
+    return got
+
+
 async def test_text_streams_send_the_first_words_before_the_last(
     fake: FakeUpstream, editor: Editor
 ) -> None:
     fake.play(Script([delta(content="one = 2;")], end="hang"))
-    response = await asyncio.wait_for(
-        editor.http.post(
-            editor.daemon.url + "/instruction-stream",
-            json=EDIT,
-            headers={"Authorization": f"Bearer {editor.token}"},
-        ),
-        PATIENCE,
-    )
-    lines = [
-        await asyncio.wait_for(response.content.readline(), PATIENCE) for _ in "12"
-    ]
-    response.close()
+    async with (
+        asyncio.timeout(PATIENCE),
+        editor.stream("/instruction-stream", EDIT) as response,
+    ):
+        lines = [await response.content.readline() for _ in "12"]
     assert json.loads(lines[0])["replacement_start_line"] == 2
     assert json.loads(lines[1])["replacement_text"] == "one = 2;"
 
@@ -108,15 +111,7 @@ async def test_text_replacement_that_breaks_off_is_no_whole_one(
     fake: FakeUpstream, editor: Editor, path: str, script: list[bytes | float]
 ) -> None:
     fake.play(Script(script))
-    got = b""
-    with pytest.raises(aiohttp.ClientError):
-        async with editor.http.post(
-            editor.daemon.url + path,
-            json=TEXT_BODIES[path],
-            headers={"Authorization": f"Bearer {editor.token}"},
-        ) as response:
-            async for line in response.content:
-                got += line
+    got = await read_broken(editor, path, TEXT_BODIES[path])
     assert (await editor.chat()).status == 200
     last = json.loads(got.splitlines()[-1])
     assert last["text"] == ""
@@ -225,15 +220,7 @@ async def test_background_job_that_fails_after_the_head_has_no_end(
         for path, body in SILENT.items():
             if path == "/chat":
                 continue  # one object, whose status waits for it
-            got = b""
-            with pytest.raises(aiohttp.ClientError):
-                async with editor.http.post(
-                    editor.daemon.url + path,
-                    json=body,
-                    headers={"Authorization": f"Bearer {editor.token}"},
-                ) as response:
-                    async for line in response.content:
-                        got += line
+            got = await read_broken(editor, path, body)
             said = "".join(json.loads(line)["text"] for line in got.splitlines())
             assert said == ("mine" if path == "/prompt-enhancer" else "")
             assert json.loads(got.splitlines()[-1])["error"]["code"]

@@ -7,13 +7,13 @@ import pytest
 
 from byok.dialects.base import DIALECTS
 from byok.dialects.presets import PRESETS, Preset
+from tests.fakes.bodies import exchange, result_node, tool
 from tests.fakes.daemon import running
 from tests.fakes.patience import PATIENCE
 from tests.fakes.trial_dialect.dialect import TrialDialect
 from tests.fakes.trial_server import TrialServer
 
-SCHEMA = '{"type": "object", "properties": {"path": {"type": "string"}}}'
-TOOLS = [{"name": "view file", "description": "See.", "input_schema_json": SCHEMA}]
+TOOLS = [tool("view file", path="string")]
 OVER = {"over": "end", "read": 7, "written": 3}
 CALL: list[dict[str, Any]] = [
     {"thought": "A file"},
@@ -56,24 +56,8 @@ async def test_trial_dialect_streams_a_tool_call_and_takes_its_result(
         answered = await editor.chat(
             "",
             tool_definitions=TOOLS,
-            chat_history=[
-                {
-                    "request_message": "Look.",
-                    "response_text": asked.text,
-                    "response_nodes": asked.nodes,
-                }
-            ],
-            nodes=[
-                {
-                    "id": 1,
-                    "type": 1,
-                    "tool_result_node": {
-                        "tool_use_id": use["tool_use_id"],
-                        "content": "x = 1",
-                        "is_error": False,
-                    },
-                }
-            ],
+            chat_history=[exchange("Look.", asked.text, calls=asked.nodes)],
+            nodes=[result_node(use["tool_use_id"], "x = 1")],
         )
     assert asked.text == "Looking 😀 around."
     assert use["tool_name"] == "view file"

@@ -15,6 +15,7 @@ from typing import Any, Protocol, Self
 
 import pytest
 
+from tests.fakes.bodies import tool
 from tests.fakes.clients import AgentClient, Keeping
 from tests.fakes.daemon import Editor, running
 from tests.fakes.messages_api import AnthropicAgent
@@ -27,7 +28,6 @@ from tests.fakes.strict_vendors import (
     StrictVendor,
 )
 
-SCHEMA = '{"type": "object", "properties": {"n": {"type": "integer"}}}'
 TURNS = 10
 AWAY = (2, 7)  # turns that go to another upstream's model
 AWAY_BY = 7  # rows between the two; two servers of one vendor would share ids
@@ -185,8 +185,8 @@ async def test_every_vendor_stays_alive_for_ten_turns(cases: dict[str, Case]) ->
     assert len(cases) >= 24
     names = [*cases]
     others = names[AWAY_BY:] + names[:AWAY_BY]
-    tools = [{"name": f"view-{n}", "description": "", "input_schema_json": SCHEMA}
-             for n in range(140)]  # fmt: skip
+    schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
+    tools = [tool(f"view-{n}", schema) for n in range(140)]
     agents = {
         name: AgentClient(tools[: case.tools], picture=case.picture)
         for name, case in cases.items()

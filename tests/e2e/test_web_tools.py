@@ -4,11 +4,11 @@ import asyncio
 import json
 from typing import Any
 
-import aiohttp
 import pytest
 
 from byok.core.platform.paths import find_paths
 from byok.features.journal.requests import last_entries
+from tests.fakes.bodies import exchange, result_node, tool
 from tests.fakes.clients import ask
 from tests.fakes.daemon import Watcher, running, settings_for
 from tests.fakes.patience import PATIENCE
@@ -16,7 +16,7 @@ from tests.fakes.upstream import DONE, FakeUpstream, answer, delta, event
 from tests.fakes.web import FakeWeb, hit, page
 
 DOCS = "http://docs.example/lions"
-VIEW = {"name": "view", "description": "", "input_schema_json": '{"type": "object"}'}
+VIEW = tool()
 KEY = "canary-key-0123456789"
 
 
@@ -79,13 +79,8 @@ async def test_an_agent_searches_and_reads_beside_a_tool_of_the_editor(
         async with running(settings(fake, net), observers=[watcher]) as editor:
             talk = {"conversation_id": "zoo", "tool_definitions": [VIEW]}
             first = await editor.chat("What do lions eat?", mode="AGENT", **talk)
-            turn = {
-                "request_message": "What do lions eat?",
-                "response_text": "I search.",
-                "response_nodes": first.nodes,
-            }
-            result = {"tool_use_id": "v1", "content": "a zoo", "is_error": False}
-            node = {"id": 1, "type": 1, "tool_result_node": result}
+            turn = exchange("What do lions eat?", "I search.", calls=first.nodes)
+            node = result_node("v1", "a zoo")
             follow = {"chat_history": [turn], "nodes": [node], "mode": "AGENT", **talk}
             second = await editor.chat("", **follow)
             status = (await editor.post("/byok/daemon")).json
@@ -166,13 +161,8 @@ async def test_a_turn_that_is_aborted_ends_the_search(fake: FakeUpstream) -> Non
     fake.play(SEARCH, SAID)
     async with lions() as net, running(settings(fake, net)) as editor:
         net.pause = asyncio.Event()
-        body = json.dumps({"message": "What do lions eat?"})
-        headers = {"Authorization": f"Bearer {editor.token}"}
-        async with aiohttp.ClientSession(headers=headers) as http:
-            url = f"{editor.daemon.url}/chat-stream"
-            json_type = {"Content-Type": "application/json"}
-            async with http.post(url, data=body, headers=json_type):
-                await asyncio.wait_for(net.reached.wait(), PATIENCE)
+        async with editor.stream("/chat-stream", {"message": "What do lions eat?"}):
+            await asyncio.wait_for(net.reached.wait(), PATIENCE)
         await asyncio.wait_for(net.hung_up.wait(), PATIENCE)
     assert len(fake.requests) == 1
 

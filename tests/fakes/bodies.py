@@ -1,6 +1,7 @@
 """Short ways to write the parts of a client's body."""
 
 import base64
+import json
 from typing import Any
 
 from hypothesis import strategies as st
@@ -45,6 +46,19 @@ def call_node(
     """Write a response node that calls a tool."""
     use = {"tool_use_id": call_id, "tool_name": name, "input_json": arguments}
     return {"id": 0, "type": kind, "content": "", "tool_use": use}
+
+
+def tool(
+    name: str = "view", schema: Any = None, *, says: str = "", **properties: str
+) -> dict[str, Any]:
+    """Write the definition of a tool with a schema, or with properties by their types.
+
+    All of these properties are required.
+    """
+    fields = {key: {"type": kind} for key, kind in properties.items()}
+    usual = {"type": "object", "properties": fields, "required": [*fields]}
+    given = json.dumps(usual if schema is None else schema)
+    return {"name": name, "description": says, "input_schema_json": given}
 
 
 def exchange(

@@ -133,15 +133,16 @@ class Editor:
     def owner_token(self) -> str:
         return owner_token(self.daemon)
 
-    async def post(
+    @asynccontextmanager
+    async def stream(
         self,
         path: str,
         body: Any = None,
         *,
         raw: bytes | None = None,
         headers: Mapping[str, str] | None = None,
-    ) -> Answer:
-        """Send a POST as a client, and read the whole answer.
+    ) -> AsyncIterator[aiohttp.ClientResponse]:
+        """Send a POST as a client, and give the answer once its head is there.
 
         What lies below /byok/ is asked as byok's own commands ask it.
         """
@@ -155,6 +156,11 @@ class Editor:
         async with self.http.post(
             self.daemon.url + path, data=data, headers=sent
         ) as response:
+            yield response
+
+    async def post(self, path: str, body: Any = None, **how: Any) -> Answer:
+        """Send a POST as `stream` does, and read the whole answer."""
+        async with self.stream(path, body, **how) as response:
             return Answer(response.status, response.headers, await response.read())
 
     async def chat(self, message: str = "Go on.", **fields: Any) -> Answer:

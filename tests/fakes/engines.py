@@ -1,12 +1,10 @@
 """A context engine without worker processes, and what a test puts around it."""
 
 import asyncio
-import inspect
 import queue
 import threading
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
     Callable,
     Collection,
     Iterable,
@@ -34,7 +32,7 @@ from byok.search.retrieval.model_aids import FindNear, NearChunks
 from byok.search.retrieval.query import Query
 from byok.search.retrieval.ranker import Ranker, Ranking
 from byok.search.retrieval.scope import Scope
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, until
 
 
 class InlineWorkers:
@@ -110,18 +108,6 @@ def written(root: Path, files: dict[str, str]) -> Path:
         (root / path).parent.mkdir(parents=True, exist_ok=True)
         (root / path).write_text(text, "utf-8")
     return root
-
-
-async def until(
-    holds: Callable[[], bool | Awaitable[bool]], seconds: float = PATIENCE
-) -> None:
-    """Wait until something holds; fails after some seconds."""
-    async with asyncio.timeout(seconds):
-        while True:
-            found = holds()
-            if await found if inspect.isawaitable(found) else found:
-                return
-            await asyncio.sleep(0.01)
 
 
 async def complete(made: ContextEngine) -> None:

@@ -14,14 +14,15 @@ from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from byok.core.daemon import challenge
-from tests.fakes.patience import PATIENCE, START
+from tests.fakes.patience import PATIENCE, START, until
 from tests.fakes.raw import RawAnswer, ask, connected, filled, request
 from tests.fakes.template import CAN_FORK, Forked, fork
-from tests.fakes.upstream import FakeUpstream, Script, delta
+from tests.fakes.upstream import FakeUpstream, Script, delta, event
 
 needs_terminal = pytest.mark.skipif(os.name != "posix", reason="no pseudo-terminal")
 ROOT = Path(__file__).parents[2]
@@ -86,7 +87,7 @@ def serving_sync(
 
 KEY = "canary/key+0123456789-ABC_def.ghi="
 READY = re.compile(rb"byok is listening on http://127\.0\.0\.1:(\d+)\n")
-_LIMITED = """
+LIMITED = """
 import os, resource, sys
 for pair in sys.argv[1].split():
     name, value = pair.split("=")
@@ -150,10 +151,24 @@ class Program:
         """Send one request on a connection of its own."""
         return await ask(self.port, self.filled(data), patience)
 
+    async def post(self, target: str, *lines: bytes, **body: Any) -> RawAnswer:
+        """Send a body, with more lines of the head, on a connection of its own."""
+        data = json.dumps(body).encode()
+        return await self.ask(request(*lines, target=target.encode(), body=data))
+
+    async def until_complete(self, folders: int = 1) -> None:
+        """Wait until so many folders that it follows are indexed."""
+
+        async def is_complete() -> bool:
+            told = (await self.post("/byok/index/status")).json
+            phases = [space["phase"] for space in told["workspaces"]]
+            return phases == ["complete"] * folders and told["state"] == "indexed"
+
+        await until(is_complete, START)
+
     async def check_well(self) -> None:
         """It answers a chat at once, and wrote no traceback and no secret."""
-        chat = request(body=json.dumps({"message": "Still there?"}).encode())
-        answer = await self.ask(chat)
+        answer = await self.post("/chat", message="Still there?")
         assert (answer.status, answer.json["stop_reason"]) == (200, 1)
         self.check_log()
 
@@ -192,7 +207,7 @@ async def starting(
     words = ["serve", "--port", "0", *arguments]
     command = ["-m", "byok", *words]
     if limits:
-        command = ["-c", _LIMITED, limits, *command]
+        command = ["-c", LIMITED, limits, *command]
     environ = {**os.environ, "BYOK_HOME": str(home), "BYOK_KEY_FAKE": KEY}
     environ |= {"PYTHONPATH": str(ROOT), **(env or {})}
     process: asyncio.subprocess.Process | Forked
@@ -277,11 +292,30 @@ def children_of(pid: int) -> list[int]:
     return found
 
 
-HELLO = request(body=b'{"message": "Hello."}')
-
 STREAM = request(target=b"/chat-stream", body=b'{"message": "Hello."}')
 
 HELD = Script([delta(content="One")], end="hang")
+
+PRICES = """
+[upstreams.fake.facts."m"]
+price_input = 2
+price_output = 10
+"""
+COUNTED = event(
+    {"choices": [], "usage": {"prompt_tokens": 1000, "completion_tokens": 9}}
+)
+
+
+async def hang_up(program: Program, fake: FakeUpstream, conversation: str) -> None:
+    """Begin a chat, and leave in its middle."""
+    body = json.dumps({"message": "Hello.", "conversation_id": conversation}).encode()
+    fake.play(HELD)
+    fake.reached.clear()
+    async with connected(program.port) as connection:
+        sent = request(target=b"/chat-stream", body=body)
+        await connection.send(program.filled(sent))
+        await asyncio.wait_for(fake.reached.wait(), PATIENCE)
+    await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
 
 
 async def streams(
@@ -295,9 +329,7 @@ async def streams(
             return await connection.answer()
 
     tasks = [asyncio.ensure_future(one()) for _ in range(size)]
-    async with asyncio.timeout(PATIENCE):
-        while fake.open < size:
-            await asyncio.sleep(0.02)
+    await until(lambda: fake.open >= size)
     return tasks
 
 

@@ -1,13 +1,14 @@
 """A server of vectors that answers Qdrant's own client, and can misbehave."""
 
 from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
 from dataclasses import dataclass, field
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 import orjson
 from aiohttp import web
+
+from tests.fakes.upstream import LoopbackServer
 
 Fault = Callable[[web.Request], Awaitable[web.StreamResponse | None]]
 
@@ -33,8 +34,8 @@ class RefusedError(Exception):
         self.status = status
 
 
-class QdrantServer:
-    """Serves on a free port of loopback while it is entered.
+class QdrantServer(LoopbackServer):
+    """Keeps collections in memory.
 
     `keys` maps API keys to "rw" or "r"; without any, everybody may do everything.
     `fault` may answer a request instead; `touch` may change an answer's result.
@@ -48,23 +49,9 @@ class QdrantServer:
         self.calls: list[str] = []
         self.bodies: list[bytes] = []
         self.headers: list[dict[str, str]] = []
-        self._stack = AsyncExitStack()
-        self.url = ""
 
-    async def __aenter__(self) -> Self:
-        app = web.Application(client_max_size=2**26)
-        app.router.add_route("*", "/{tail:.*}", self._serve)
-        runner = web.AppRunner(app, shutdown_timeout=0.1, access_log=None)
-        await runner.setup()
-        self._stack.push_async_callback(runner.cleanup)
-        site = web.TCPSite(runner, "127.0.0.1", 0)
-        await site.start()
-        port = runner.addresses[0][1]
-        self.url = f"http://127.0.0.1:{port}"
-        return self
-
-    async def __aexit__(self, *exc: object) -> None:
-        await self._stack.aclose()
+    def routes(self) -> list[web.RouteDef]:
+        return [web.route("*", "/{tail:.*}", self._serve)]
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:
         body = await request.read()
@@ -82,7 +69,7 @@ class QdrantServer:
         answer = {"time": 0.0, "status": "ok", "result": result}
         what = f"{request.method} {request.path.rpartition('/')[2]}"
         answer["result"] = self.touch(what, result)
-        return web.Response(body=_dump(answer), content_type="application/json")
+        return web.json_response(answer)
 
     def _authorise(self, request: web.Request) -> None:
         if not self.keys:
@@ -113,13 +100,6 @@ class QdrantServer:
 
 
 _DONE = {"operation_id": 1, "status": "completed"}
-
-
-def _dump(answer: Any) -> bytes:
-    """Write JSON that may hold numbers which JSON has not."""
-    import json
-
-    return json.dumps(answer).encode()
 
 
 def _upsert(stored: Stored, body: Any) -> Any:

@@ -5,12 +5,11 @@ from typing import Any
 
 from aiohttp import web
 
-from tests.fakes.bodies import call_node, exchange, result_node
+from tests.fakes.bodies import call_node, exchange, result_node, tool
 from tests.fakes.strict import StrictUpstream, broken_rules
 from tests.fakes.upstream import DONE, Script, delta, event, play, tool_answer
 
 TASK = "Port the cron parser to Rust, keep every test, and never touch vendor/."
-TOOL = {"name": "view", "input_schema_json": '{"type": "object", "properties": {}}'}
 
 
 class WindowedUpstream(StrictUpstream):
@@ -94,7 +93,7 @@ class Talk:
             "message": "",
             "nodes": [self._result()],
             "chat_history": self.history,
-            "tool_definitions": [TOOL],
+            "tool_definitions": [tool()],
             "mode": "AGENT",
             **fields,
         }

@@ -10,10 +10,12 @@ import base64
 import hashlib
 import re
 from collections.abc import Awaitable, Callable, Mapping
-from typing import Any, Self
+from typing import Any
 
 import orjson
 from aiohttp import web
+
+from tests.fakes.upstream import LoopbackServer
 
 _ATOM = r'(?:"[^\W_]{3,64}"|file:[A-Za-z0-9_](?:[\w-]|\[\.\])*)'
 _QUERY = re.compile(rf"case:no \({_ATOM}(?: or {_ATOM}){{0,12}}\)")
@@ -63,7 +65,7 @@ def answer(*files: Any) -> dict[str, Any]:
     return {"Result": {**count, "Files": [*files] or None, "RepoURLs": {}}}
 
 
-class ZoektServer:
+class ZoektServer(LoopbackServer):
     """A running server; `files` are found by every question, `headers` are allowed.
 
     `asked` are the queries, `received` what came whole, as bytes with its headers.
@@ -77,20 +79,12 @@ class ZoektServer:
         self.asked: list[str] = []
         self.received: list[bytes] = []
         self.violations: list[str] = []
-        self.url = ""
 
-    async def __aenter__(self) -> Self:
-        app = web.Application()
-        app.router.add_route("*", "/{path:.*}", self._serve)
-        self._runner = web.AppRunner(app, shutdown_timeout=0)
-        await self._runner.setup()
-        site = web.TCPSite(self._runner, "127.0.0.1", 0)
-        await site.start()
-        self.url = f"http://127.0.0.1:{self._runner.addresses[0][1]}"
-        return self
+    def routes(self) -> list[web.RouteDef]:
+        return [web.route("*", "/{path:.*}", self._serve)]
 
     async def __aexit__(self, *_: object) -> None:
-        await self._runner.cleanup()
+        await super().__aexit__()
         assert not self.violations
 
     async def _serve(self, request: web.Request) -> web.StreamResponse:

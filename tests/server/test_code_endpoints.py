@@ -16,7 +16,8 @@ from byok.search.retrieval.code_context import CodeContext
 from byok.server.code_endpoints import CodeEndpoints, OpenFolders, open_answers
 from byok.settings import Settings
 from tests.fakes.embedding_server import EmbeddingServer
-from tests.fakes.engines import project, until
+from tests.fakes.engines import project
+from tests.fakes.patience import until
 from tests.fakes.project import make_project
 
 

@@ -16,8 +16,7 @@ from multidict import CIMultiDict
 
 from byok.server.mcp import tools
 from tests.fakes.daemon import Editor, running
-from tests.fakes.engines import until
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, until
 from tests.fakes.project import FILES, Repository, make_project
 
 CALLS = {

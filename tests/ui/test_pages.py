@@ -4,8 +4,8 @@ import pytest
 from playwright.async_api import Browser
 
 from tests.fakes.daemon import Editor
-from tests.fakes.engines import until
 from tests.fakes.pages import axe, sign_in, visiting
+from tests.fakes.patience import until
 from tests.fakes.upstream import FakeUpstream
 
 WRONGS = {

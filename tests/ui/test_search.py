@@ -8,9 +8,9 @@ from playwright.async_api import Page, expect
 
 from tests.fakes.daemon import Editor, running
 from tests.fakes.dashboard import signed_in
-from tests.fakes.engines import until, written
+from tests.fakes.engines import written
 from tests.fakes.pages import Watch, axe, open_panel
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, until
 
 HOSTILE = "<img src=x onerror=alert(1)>\u202egnp.py"
 FILES = {

@@ -13,8 +13,8 @@ from byok.search.retrieval.rerank import ModelRerank
 from byok.settings import Settings
 from byok.settings.keys import KeyLadder
 from byok.wiring.services import Services, open_services
-from tests.fakes.engines import project, until
-from tests.fakes.patience import PATIENCE
+from tests.fakes.engines import project
+from tests.fakes.patience import PATIENCE, until
 from tests.fakes.upstream import FakeUpstream, Script, answer
 
 RERANK = {"rerank": "model"}

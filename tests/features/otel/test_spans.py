@@ -27,7 +27,7 @@ from byok.settings import mask_settings
 from byok.upstream.transport import Route
 from tests.fakes.clock import Clock
 from tests.fakes.daemon import running, settings_for
-from tests.fakes.engines import until
+from tests.fakes.patience import until
 from tests.fakes.upstream import FakeUpstream
 
 

@@ -34,9 +34,9 @@ from tests.fakes.engines import (
     engine,
     indexed,
     project,
-    until,
     written,
 )
+from tests.fakes.patience import until
 from tests.fakes.stores import write_old_index
 
 

@@ -13,8 +13,7 @@ from byok.search.index.types import (
     Prepared,
     WorkspaceTask,
 )
-from tests.fakes.engines import until
-from tests.fakes.patience import PATIENCE
+from tests.fakes.patience import PATIENCE, until
 
 
 class Shelf:

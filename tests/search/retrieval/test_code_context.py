@@ -14,8 +14,8 @@ from byok.core.code_query import BlobNames, RetrievalRequest, UnknownBlobs, Uplo
 from byok.core.errors import ByokError, NotReady
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.code_context import CodeContext
-from tests.fakes.engines import project, until
-from tests.fakes.patience import PATIENCE
+from tests.fakes.engines import project
+from tests.fakes.patience import PATIENCE, until
 
 # Cancels work at a chosen place where it waits.
 

@@ -28,9 +28,9 @@ from tests.fakes.engines import (
     complete,
     engine,
     project,
-    until,
     written,
 )
+from tests.fakes.patience import until
 from tests.fakes.project import git
 
 RG = shutil.which("rg")

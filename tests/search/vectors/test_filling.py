@@ -16,7 +16,8 @@ from byok.search.vectors.recipe import ChunkText, key_of
 from byok.search.vectors.store import listings
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import EmbeddingState
-from tests.fakes.engines import complete, indexed, until, written
+from tests.fakes.engines import complete, indexed, written
+from tests.fakes.patience import until
 from tests.fakes.vectors import FakeEmbedder, vector
 
 

@@ -21,7 +21,8 @@ from byok.search.vectors.recipe import count_chunks
 from byok.search.vectors.service import EmbeddingPlan, EmbeddingService
 from byok.search.vectors.types import EmbeddingState, EmbeddingTarget
 from byok.upstream.transport import Route, Transports
-from tests.fakes.engines import indexed, project, until
+from tests.fakes.engines import indexed, project
+from tests.fakes.patience import until
 from tests.fakes.vectors import FAR, LOCAL, FakeEmbedder
 
 

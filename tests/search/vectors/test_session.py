@@ -19,7 +19,8 @@ from byok.search.retrieval.scope import select_scope
 from byok.search.vectors.session import QuestionVectors, Session
 from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
-from tests.fakes.engines import engine, indexed, project, until
+from tests.fakes.engines import engine, indexed, project
+from tests.fakes.patience import until
 from tests.fakes.vectors import FakeEmbedder, vector
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from byok.settings.keys import fingerprint
 from byok.settings.keys.vault import Vault
 from tests.fakes.daemon import running_on_file, write_settings
 from tests.fakes.dashboard import Page, signed_in
-from tests.fakes.engines import until
+from tests.fakes.patience import until
 from tests.fakes.ring import FakeRing, store_of
 from tests.fakes.upstream import FakeUpstream
 

@@ -31,7 +31,8 @@ from byok.search.index.workspace.git_history import (
     repository_name,
 )
 from tests.fakes.clock import check_linear
-from tests.fakes.engines import engine, indexed, until
+from tests.fakes.engines import engine, indexed
+from tests.fakes.patience import until
 from tests.fakes.project import Repository
 
 

@@ -19,15 +19,8 @@ from byok.search.index.workspace import sync
 from byok.search.index.workspace.sync import Difference, Disk, Synchroniser
 from byok.search.index.workspace.watch import Watcher, watches_of
 from byok.search.index.workspace.workspace import TooManyFiles, Workspace
-from tests.fakes.engines import (
-    InlineWorkers,
-    PlayedWatches,
-    engine,
-    project,
-    until,
-    written,
-)
-from tests.fakes.patience import PATIENCE
+from tests.fakes.engines import InlineWorkers, PlayedWatches, engine, project, written
+from tests.fakes.patience import PATIENCE, until
 from tests.fakes.project import Repository
 
 

@@ -18,8 +18,8 @@ from byok.search.vectors.store.store import VectorStore
 from byok.search.vectors.team.team_index import TeamIndex
 from byok.search.vectors.team.transfer import TeamExchange
 from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
-from tests.fakes.engines import indexed, project, until
-from tests.fakes.patience import PATIENCE
+from tests.fakes.engines import indexed, project
+from tests.fakes.patience import PATIENCE, until
 from tests.fakes.project import git
 from tests.fakes.qdrant_members import Machine, Team
 from tests.fakes.qdrant_server import QdrantServer, cut
