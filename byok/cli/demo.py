@@ -4,7 +4,8 @@ First a daemon whose clock is behind answers an hour of sample conversations wit
 seconds. Then a second daemon serves a small sample project, and its page opens. A
 made-up vendor (demo_vendor.py) answers both, with prices, a cache that expires, a model
 that is gone, and one moment of overload. All files are in one temporary folder, which
-is removed when the command ends.
+is removed when the command ends. Where there is no editor to connect, it has the
+settings of one.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
@@ -31,6 +32,13 @@ from byok.cli.terminal import (
     say,
     show_progress,
     tell,
+)
+from byok.clients.locations import (
+    EDITORS,
+    ClientKind,
+    ClientMachine,
+    find_location,
+    find_machine,
 )
 from byok.core.daemon.token import read_token
 from byok.core.errors import NotReady
@@ -86,6 +94,15 @@ _LIST = "shop/articles.csv"
 _FILES[_LIST] = "number,kind,net\n" + "".join(
     f"{number},{('book', 'food', 'other')[number % 3]},{number * 37 % 4999}\n"
     for number in range(1500)
+)
+_SETTINGS = """{
+    // No editor was found on this machine, so byok demo made this file to try it.
+    "editor.fontSize": 14
+}
+"""
+# The variable that says where editors have their settings.
+_SETTINGS_HOME = {"win32": "APPDATA", "darwin": "HOME"}.get(
+    sys.platform, "XDG_CONFIG_HOME"
 )
 _TOOL = {
     "name": "view",
@@ -247,6 +264,20 @@ def _prepare(folder: Path, vendor: Vendor) -> None:
     config.chmod(0o600)
 
 
+def _lay_editor(folder: Path) -> dict[str, str]:
+    """Return the daemon's environment; without an editor it leads to a sample's file."""
+    machine, environ = find_machine(), dict(os.environ)
+    if any(find_location(kind, machine).path.parent.is_dir() for kind in EDITORS):
+        return environ
+    environ[_SETTINGS_HOME] = str(folder)
+    home = Path(environ.get("HOME", machine.home))
+    sample = ClientMachine(sys.platform, environ, home)
+    settings = find_location(ClientKind.VSCODE, sample).path
+    settings.parent.mkdir(parents=True)
+    settings.write_text(_SETTINGS, "utf-8")
+    return environ
+
+
 async def _fill(
     vendor: Vendor, minutes_ago: list[int], progress: ShownProgress
 ) -> None:
@@ -276,7 +307,8 @@ def _serving(folder: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
         NotReady: it does not start.
     """
     options = ("--port", "0", "--workspace", f"{folder}/project")
-    with _run(folder, "serve", *options, captures=True) as daemon:
+    environ = _lay_editor(Path(folder) / "editor")
+    with _run(folder, "serve", *options, environ=environ, captures=True) as daemon:
         try:
             tell("A daemon starts for the sample project, with a page of its own.")
             with show_progress("starting the demo"):
@@ -295,11 +327,17 @@ def _serving(folder: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
                 daemon.kill()
 
 
-def _run(folder: str, *words: str, captures: bool = False) -> subprocess.Popen[str]:
+def _run(
+    folder: str,
+    *words: str,
+    environ: Mapping[str, str] | None = None,
+    captures: bool = False,
+) -> subprocess.Popen[str]:
     """Start a command of this byok, in a folder without modules of other programs."""
     return subprocess.Popen(  # noqa: S603 - our own interpreter
         [sys.executable, "-P", "-m", "byok", *words],
         cwd=folder,
+        env=environ,
         stdout=subprocess.PIPE if captures else None,
         stderr=subprocess.DEVNULL if captures else None,
         text=True,

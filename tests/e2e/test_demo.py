@@ -52,6 +52,7 @@ def test_the_demo_shows_its_requests_and_removes_itself(
         with urllib.request.urlopen(address[0] + "health", timeout=PATIENCE) as answer:
             assert json.load(answer) == {"status": "ok"}
         [folder] = tmp_path.iterdir()
+        check_sample_editor(address[0], told[1].split()[1], folder)
         home = {**environ, "BYOK_HOME": str(folder / "home")}
         rows = list[dict[str, Any]]()
         while not any(one["attempts"] > 1 for one in rows):  # written a moment later
@@ -74,6 +75,29 @@ def test_the_demo_shows_its_requests_and_removes_itself(
         kept = editor
     assert kept.read_text("utf-8") == '{"editor.fontSize": 14}\n'
     check_samples(rows, begun)
+
+
+def check_sample_editor(address: str, code: str, folder: Path) -> None:
+    """Where no editor is installed, the page connects one of the demo's own."""
+
+    def ask(name: str, body: dict[str, Any], token: str = "") -> Any:
+        headers = {
+            "Content-Type": "application/json",
+            "Authorization": f"Bearer {token}",
+        }
+        request = urllib.request.Request(
+            f"{address}ui/api/{name}", json.dumps(body).encode(), headers
+        )
+        with urllib.request.urlopen(request, timeout=PATIENCE) as answer:
+            return json.load(answer)
+
+    token = ask("sign-in", {"code": code})["token"]
+    ask("client-connect", {"client": "vscode", "write": True}, token)
+    [row] = (
+        one for one in ask("clients", {}, token)["clients"] if one["client"] == "vscode"
+    )
+    assert row["state"] == "connected"
+    assert Path(row["file"]).is_relative_to(folder)
 
 
 def check_samples(rows: list[dict[str, Any]], begun: float) -> None:

@@ -39,7 +39,7 @@ async def test_a_file_that_the_demo_changes_is_said_to_be_given_back(
     lay_vscode(tmp_path, monkeypatch)
     await page.reload()
     await page.get_by_role("button", name="Connect: VS Code", exact=True).click()
-    await expect(page.get_by_role("dialog")).to_contain_text("gives it back")
+    await expect(page.get_by_role("dialog")).to_contain_text("gives this file back")
 
 
 async def test_any_free_port_is_told_as_the_one_that_it_is(

@@ -71,7 +71,7 @@ async function openClient(action, client, status, reload) {
       plan?.needed && verb === "connect" && status.isDemo() ? h("p", {}, t("editors.demo")) : null);
     const commandParts = [`byok ${verb} ${client.client}`,
       ...plan && verb === "connect" ? ["--write"] : [],
-      ...plan && body.file ? [`--file "${plan.file}"`] : []];
+      ...plan && (body.file || status.isDemo()) ? [`--file "${plan.file}"`] : []];
     replace(byHand, plan || verb !== "connect" ? null : h("p", {}, t("editors.prints")),
       commandBox(commandParts.join(" ")));
   };

@@ -226,7 +226,7 @@ export const TEXTS = {
   "editors.undo": "Disconnect",
   "editors.how": "Show how",
   "editors.adds": "These lines are written to",
-  "editors.demo": "This file is your own. byok demo gives it back when it ends.",
+  "editors.demo": "byok demo gives this file back as it was when it ends.",
   "editors.would": "These lines would be written to",
   "editors.restores": "This client points at byok. These lines are restored in",
   "editors.removes": "This client points at byok. The file was made for that and is removed:",

@@ -216,7 +216,7 @@ export const TEXTS = {
   "editors.undo": "断开",
   "editors.how": "查看方法",
   "editors.adds": "将以下内容写入",
-  "editors.demo": "这是你自己的文件；byok demo 结束时会恢复原样。",
+  "editors.demo": "byok demo 结束时会把此文件恢复原样。",
   "editors.would": "以下内容将会写入",
   "editors.restores": "该客户端已指向 byok。将恢复以下文件：",
   "editors.removes": "该客户端已指向 byok。为此创建的文件将被删除：",
