@@ -255,7 +255,8 @@ def _prepare(folder: Path, vendor: Vendor) -> None:
     config.parent.mkdir(parents=True, mode=0o700)
     lines = [f"[upstreams.{UPSTREAM}]", f'base_url = "{vendor.url}"']
     lines += [f'model = "{LARGE}"', "[routing.models]"]
-    lines += [f'{job} = "{SMALL}"' for job in ("completion", "commit", "title")]
+    small = f"byok:{UPSTREAM}:{SMALL}"
+    lines += [f'{job} = "{small}"' for job in ("completion", "commit", "title")]
     for model, (fresh, cached, answer) in PRICES.items():
         lines += [f'[upstreams.{UPSTREAM}.facts."{model}"]', "window = 200_000"]
         lines += [f"price_input = {fresh}", f"price_cache_read = {cached}"]
@@ -265,7 +266,7 @@ def _prepare(folder: Path, vendor: Vendor) -> None:
 
 
 def _lay_editor(folder: Path) -> dict[str, str]:
-    """Return the daemon's environment; without an editor it leads to a sample's file."""
+    """Return the daemon's environment; without an editor it leads to a sample."""
     machine, environ = find_machine(), dict(os.environ)
     if any(find_location(kind, machine).path.parent.is_dir() for kind in EDITORS):
         return environ

@@ -15,6 +15,10 @@ _DURATIONS = """async (all) => {
   const { duration } = await import("/ui/format.js");
   return all.map((one) => duration(one).replaceAll("\\u00a0", "_"));
 }"""
+_SHARES = """async (all) => {
+  const { percent } = await import("/ui/format.js");
+  return all.map(percent);
+}"""
 _JOINERS = "\u200c\u200d\ufe0e\ufe0f\u20e3"
 _BESIDE = "a1é\u0628\u0915漢👍🏽❤☂©\u20e3 \t"
 _HALVES = range(0xD800, 0xE000)  # they do not arrive in a browser
@@ -34,6 +38,11 @@ async def test_every_character_is_shown_as_in_a_terminal(page: Page) -> None:
     assert [pair for pair in pairs if len({*pair}) > 1] == []
     lines = await page.evaluate(_VISIBLE, ["a\n\tb\rc"])  # which stay lines
     assert lines == ["a\n\tb\\x0dc"]
+
+
+async def test_shares_of_about_the_same_size_have_as_many_digits(page: Page) -> None:
+    shares = {0.9899: "99%", 0.9851: "99%", 0.1176: "12%", 0.0834: "8.3%"}
+    assert await page.evaluate(_SHARES, [*shares]) == [*shares.values()]
 
 
 async def test_durations_in_both_languages(page: Page) -> None:

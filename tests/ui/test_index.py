@@ -28,7 +28,7 @@ async def add(page: Page, root: Path) -> None:
     await page.get_by_role("button", name="Add").click()
     await expect(page.get_by_role("heading", name=str(root))).to_be_visible()
     await expect(page.get_by_text("6 files")).to_be_visible()
-    await expect(page.get_by_text("complete")).to_be_visible()
+    await expect(page.get_by_text("up to date")).to_have_count(2)  # it, and all
 
 
 async def test_a_folder_is_explained_and_removed_after_a_second_click(
@@ -102,6 +102,15 @@ async def test_a_folder_is_explained_and_removed_after_a_second_click(
     await expect(heading).to_have_count(0)
     await expect(page.locator("h1")).to_be_focused()
     assert (root / "a.py").exists()
+
+
+async def test_vectors_that_are_off_are_explained_with_where_they_are_set(
+    page: Page,
+) -> None:
+    await open_panel(page, "index")
+    vectors = page.locator("section").filter(has_text="Vectors")
+    await vectors.get_by_role("link").click()
+    await expect(page.locator("[data-name='embeddings.model']")).to_be_visible()
 
 
 async def test_what_cannot_be_done_is_said_with_a_reason(

@@ -68,7 +68,7 @@ async def test_a_stream_grows_while_it_is_open_and_is_done_in_the_end(
     asking.cancel()
     await expect(row).to_contain_text("cancelled")
     await expect(
-        page.get_by_text("0 running, 1 ended, 0 of them failed")
+        page.get_by_text("0 running, 1 ended, 0 of them failed, since byok started")
     ).to_have_count(1)
 
 

@@ -168,6 +168,18 @@ async def test_a_code_leads_to_its_error_and_an_id_to_its_request(
     await expect(page.get_by_role("heading", name=f"Request {live}")).to_be_visible()
 
 
+async def test_without_words_the_palette_offers_what_people_do(page: Page) -> None:
+    failed = {"outcome": "failed", "error": "upstream_timeout", "folder": "bakery"}
+    write_journal(find_paths().journal, [entry(started=time.time() - 60, **failed)])
+    panels = await page.locator("#nav li a").all_inner_texts()
+    await page.keyboard.press("Control+k")
+    options = page.locator("#found [role=option]")
+    for text in ("Connect your editor", "Add upstream", "bakery", "in time"):
+        await expect(options.filter(has_text=text)).to_be_visible()
+    shown = await options.all_inner_texts()
+    assert not {text.strip() for text in shown} & {text.strip() for text in panels}
+
+
 async def test_the_palette_opens_again_in_the_moment_it_closes(page: Page) -> None:
     await page.keyboard.press("Control+k")
     await page.evaluate(

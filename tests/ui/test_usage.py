@@ -109,8 +109,7 @@ async def test_charts_are_drawn_and_said_and_follow_the_theme(page: Page) -> Non
         assert light > least, title
     for title, sentence in {
         "Tokens": "37.2K tokens in 30 days.",
-        "Input read from the cache": "83.3% of the input in 30 days came from the "
-        "cache.",
+        "Input read from the cache": "83% of the input in 30 days came from the cache.",
         "Cost breakdown": "Highest cost: byok:one:m, 100% of all.",
     }.items():
         await expect(chart(page, title).locator("p")).to_have_text(sentence)
@@ -142,12 +141,12 @@ async def test_what_is_unknown_is_no_zero_and_what_is_zero_is_said(
     row = page.locator("tr").filter(has_text="byok:one:local")
     await expect(row.locator("[data-label='From the cache']")).to_have_text("unknown")
     figure = (await figures(page))["Input from the cache"]
-    assert figure.startswith("83.3%\nNot included: 1.2K input tokens")
+    assert figure.startswith("83%\nNot included: 1.2K input tokens")
     tokens = chart(page, "Tokens").locator("p")
     await expect(tokens).to_contain_text("Other input includes 1.2K")
     cache = chart(page, "Input read from the cache").locator("p")
     await expect(cache).to_have_text(
-        "83.3% of the input in 30 days came from the cache. "
+        "83% of the input in 30 days came from the cache. "
         "Not included: 1.2K input tokens whose upstreams do not tell."
     )
     journal.rename(journal.with_name("aside.db"))
@@ -277,7 +276,8 @@ async def test_a_first_day_is_shown_by_the_hour(page: Page, journal: Path) -> No
         journal, [entry(started=now, **retried), entry(started=now, **failed)]
     )
     await open_panel(page, "usage")
-    period = page.get_by_role("group", name="Period").get_by_role("button")
+    beside_title = page.locator("#tools").get_by_role("group", name="Period")
+    period = beside_title.get_by_role("button")
     await expect(page.locator(".u-wrap canvas")).to_have_count(1)
     await expect(page.locator(":text('24 hours'):visible")).to_have_count(1)
     await expect(period).to_have_count(0)  # there is nothing to choose

@@ -8,6 +8,7 @@ import { t } from "./texts.js";
 export const FORM_ID = "dialog-form"; // of the form in a dialog, for what is in the footer
 // Such a character has its space within its own width, so no other space follows.
 const FULL_WIDTH_PUNCTUATION = /[，。：；！？）]$/u;
+const ROW_LINK = ".lead :is(a, button), a.clamp"; // of a row: by its name, or its conversation
 const TONE_ICONS = { good: "check", warn: "problems", bad: "cross" };
 let statusTimer = 0; // removes an announcement
 
@@ -60,10 +61,16 @@ export function table(caption, columns, rows,
       columns.map((column) => tableCell(column, column.cell(row)))))), sorted, onSort);
 }
 
+// A click anywhere in a row opens what the link of the row opens; the keyboard has that link.
+function openRow({ target }) {
+  const isElsewhere = target.closest("a, button, thead") || getSelection().toString();
+  if (!isElsewhere) target.closest("tr")?.querySelector(ROW_LINK)?.click();
+}
+
 // Return the table around `bodies`, the tbody elements with its rows.
 export const tableFrame = (caption, columns, bodies, sorted = null, onSort = null) =>
   h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h("table", { class: "cards", role: "table" }, h("caption", { class: "hidden" }, caption),
+    h("table", { class: "cards", role: "table", on: { click: openRow } }, h("caption", { class: "hidden" }, caption),
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) =>
         h("th", { role: "columnheader", scope: "col", class: column.numeric ? "numeric" : null,
           "aria-sort": orderOf(column, sorted) }, headingOf(column, sorted, onSort))))), bodies));

@@ -52,10 +52,10 @@ export function shortNumber(value) {
   return formatterOf(Intl.NumberFormat, options, "en").format(value);
 }
 
-// Return a share of 1 as a percentage.
+// Return a share of 1 as a percentage, with a decimal only below ten percent.
 export function percent(value) {
   if (value === null || value === undefined) return "–";
-  const options = { style: "percent", maximumFractionDigits: 1 };
+  const options = { style: "percent", maximumFractionDigits: value < 0.0995 ? 1 : 0 };
   return formatterOf(Intl.NumberFormat, options).format(value);
 }
 

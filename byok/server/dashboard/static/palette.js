@@ -21,10 +21,14 @@ const MIN_ID_LENGTH = 4; // characters of an id that find a request
 export function openPalette(panels, looks) {
   if (document.querySelector("dialog[open]")) return;
   const palette = new Palette(t("palette.title"),
-    [...panelEntries(panels), ...actionEntries(looks), ...settingEntries()], MAX_RESULTS,
-    (words) => settingsSearch(words, t("palette.none")));
-  for (const loader of [loadConversations, loadModels, loadVendors, loadRequests]) palette.add(loader);
+    [...panelEntries(panels).map(byWords), ...actionEntries(looks), ...settingEntries().map(byWords)],
+    MAX_RESULTS, (words) => settingsSearch(words, t("palette.none")));
+  for (const loader of [loadRequests, loadConversations]) palette.add(loader, 1);
+  for (const loader of [loadModels, loadVendors]) palette.add(loader);
 }
+
+// Return an entry that is shown only when some words are typed.
+const byWords = (entry) => ({ ...entry, isByWords: true });
 
 // Let the user choose one of `entries`; `fallback(words)` is offered if none has the words.
 export const openChoice = (title, entries, fallback) =>
@@ -58,8 +62,8 @@ const actionEntries = ({ setTheme, changeLanguage }) => [
     t(`theme.${name}`)]),
   ...LANGUAGES.map(([name, title]) => ["palette.language", "settings", () => changeLanguage(name),
     title]),
-].map(([key, picture, run, name]) => createEntry(t("palette.do"), t(key, { name }), picture, run, "",
-  inBoth(`words.${key}`)));
+].map(([key, picture, run, name]) => ({ ...createEntry(t("palette.do"), t(key, { name }), picture, run,
+  "", inBoth(`words.${key}`)), isByWords: Boolean(name) || key === "palette.update" }));
 
 async function loadConversations(options) {
   const answer = await call("conversations", { count: 50 }, options);
@@ -128,11 +132,13 @@ class Palette {
     this.input.focus();
   }
 
-  // Add the entries that `load(options)` resolves to; if the daemon refuses, they are left out.
-  async add(load) {
+  // Add the entries that `load(options)` resolves to, of which the first `shown` need no words; if
+  // the daemon refuses, they are left out.
+  async add(load, shown = 0) {
     const { signal } = this;
     try {
-      this.entries.push(...await load({ signal, background: true }));
+      const entries = await load({ signal, background: true });
+      this.entries.push(...entries.slice(0, shown), ...entries.slice(shown).map(byWords));
       this.show();
     } catch (error) {
       if (!signal.aborted && !error.status) reportError(error);
@@ -141,9 +147,13 @@ class Palette {
 
   show() {
     const words = this.input.value.toLowerCase().split(/\s+/u).filter(Boolean);
-    const matches = ({ id, group, text, run, words: keywords }) => (id
-      ? words[0]?.length >= MIN_ID_LENGTH && id.toLowerCase().startsWith(words[0]) : words.every((word) =>
-      `${group} ${text} ${keywords} ${run instanceof Function ? "" : run}`.toLowerCase().includes(word)));
+    const matches = ({ id, group, text, run, words: keywords, isByWords }) => {
+      if (!words.length) return !isByWords;
+      if (id) return words[0].length >= MIN_ID_LENGTH && id.toLowerCase().startsWith(words[0]);
+      const address = run instanceof Function ? "" : run;
+      const allText = `${group} ${text} ${keywords} ${address}`.toLowerCase();
+      return words.every((word) => allText.includes(word));
+    };
     this.hits = this.entries.filter(matches).slice(0, this.maxHits);
     if (!this.hits.length) this.hits = [this.fallback(this.input.value)];
     this.current = Math.min(this.current, this.hits.length - 1);

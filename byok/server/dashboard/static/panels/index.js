@@ -199,5 +199,7 @@ function describeVectors(vectors) {
       [t("index.vectors-done"), share],
       [t("index.vectors-refused"), vectors.refused ? number(vectors.refused) : null],
       [t("index.vectors-note"), vectors.note],
-    ])];
+    ]),
+    vectors.state === "off" ? h("p", { class: "quiet" }, t("vectors.off.about"), " ",
+      h("a", { href: "#/settings/find/embeddings" }, t("settings.title"))) : null];
 }

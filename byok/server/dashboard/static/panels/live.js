@@ -60,7 +60,7 @@ class LivePanel {
   }
 
   createContent(root) {
-    this.summary = h("span", { class: "quiet" });
+    this.summary = h("span", { class: "quiet small" });
     this.spoken = h("p", { class: "hidden", role: "status" });
     this.emptyNote = h("p", { class: "empty" });
     this.moreButton = button("", "", () => this.showMore());
@@ -132,9 +132,10 @@ class LivePanel {
     const all = [...this.rows.values()].filter((row) => this.isMatch(row));
     const count = (name) => all.filter((row) => row.outcome === name).length;
     const openCount = count("open");
-    const text = t("live.summary", { open: number(openCount), failed: number(count("failed")),
+    const summary = t("live.summary", { open: number(openCount), failed: number(count("failed")),
       ended: number(all.length - openCount) });
-    this.summary.textContent = this.isPaused ? t("live.paused") : text;
+    this.summary.textContent = this.isPaused ? t("live.paused")
+      : this.rows.size < MAX_ENDED ? t("live.summary.all", { summary }) : summary;
     this.emptyNote.hidden = this.table.size > 0;
     this.table.element.hidden = this.table.size === 0;
     const hiddenCount = all.length - this.table.size;

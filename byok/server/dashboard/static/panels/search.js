@@ -73,7 +73,7 @@ function folderSection(workspaces, names) {
     h("div", { class: "grow" }, h("div", { class: "row" },
       h("strong", { class: "grow path", title: root }, names.get(root)),
       percentage < 100 ? h("span", { class: "quiet small" }, percent(percentage / 100))
-        : h("span", { class: "good small row tight" }, icon("check"), t("search.ready"))),
+        : h("span", { class: "good small row tight" }, icon("check"), t("index.phase.complete"))),
     percentage < 100 ? bar([["", 0, percentage / 100]]) : null,
     h("span", { class: "quiet small" }, t("index.files", { count: number(files) }))));
   return flushSection(t("search.folders"), h("a", { href: "#/index" }, t("index.title")),

@@ -4,7 +4,7 @@ import { call } from "../api.js";
 import { createChart } from "../charts.js";
 import {
   attempt, breakable, emptyState, errorBox, flushSection, h, healthCard, joinWithDots, menu,
-  replace, section, segments, table, valueWithBar, withCode,
+  replace, section, segments, showTools, table, valueWithBar, withCode,
 } from "../dom.js";
 import { meterSections } from "../feature-status.js";
 import { amountSpent, duration, number, percent, shortNumber } from "../format.js";
@@ -55,9 +55,9 @@ export async function open(root, [range, by, soughtPart = range, day = ""], sign
   for (const name of ["figures", "first", "groups", "more", "days"]) parts[name].hidden = true;
   const state = { chosen, parts, chartEntries, day, generation: 0 };
   const load = (background) => refresh(state, signal, background);
-  parts.choices = chooserRow(chosen, knownDays, day && `/${soughtPart}/${day}`, () => load(false));
-  replace(root, parts.errorSlot, parts.now, parts.meters, parts.choices, parts.figures, parts.first,
-    parts.groups, parts.more, parts.days, parts.largest);
+  showTools(...chooserParts(chosen, knownDays, day && `/${soughtPart}/${day}`, () => load(false)));
+  replace(root, parts.errorSlot, parts.now, parts.meters, parts.figures, parts.first, parts.groups,
+    parts.more, parts.days, parts.largest);
   await load(false);
   // Only now, when nothing above the part grows any more.
   parts.largest.filter((part) => part.dataset.name === soughtPart).forEach(leadTo);
@@ -125,7 +125,8 @@ async function countKnownDays(signal) {
   return Math.ceil((Date.now() - new Date(`${rows[0].key}T00:00`)) / 86_400_000);
 }
 
-function chooserRow(choice, knownDays, suffix, onChange) {
+// Return the menu that groups what is shown, and the periods that can be chosen.
+function chooserParts(choice, knownDays, suffix, onChange) {
   const choose = (name, value) => {
     choice[name] = value;
     setAddress(usageAddress(choice) + suffix);
@@ -133,13 +134,12 @@ function chooserRow(choice, knownDays, suffix, onChange) {
   };
   const offered = Object.keys(RANGES).filter((name) =>
     knownDays >= RANGES[name] || name === choice.range);
-  const ranges = offered.length < 2 ? null : segments(t("problems.period"),
-    offered.map((name) => [name, charts.rangeName(name)]), choice.range,
-    (name) => choose("range", name));
-  return h("div", { class: "row" }, ranges, h("label", { class: "row" },
-    h("span", { class: "quiet small" }, t("usage.by")),
+  return [h("label", { class: "row" }, h("span", { class: "quiet small" }, t("usage.by")),
     menu(t("usage.by"), SPLITS.map((name) => [name, t(`usage.by.${name}`)]),
-      (name) => choose("by", name), choice.by)));
+      (name) => choose("by", name), choice.by)),
+  offered.length < 2 ? null : segments(t("problems.period"),
+    offered.map((name) => [name, charts.rangeName(name)]), choice.range,
+    (name) => choose("range", name))];
 }
 
 // Load everything and show it, unless another choice was made meanwhile.

@@ -22,7 +22,7 @@ export function whySection(signal) {
   return section(t("index.why"),
     entryForm({ class: "inline" }, () => path() && explain(),
       h("label", { for: "index-path" }, t("index.why-label")),
-      field, h("div", { class: "row" }, h("button", {}, t("index.why-ask")))),
+      h("div", { class: "row" }, field, h("button", {}, t("index.why-ask")))),
     answer);
 }
 
