@@ -1,9 +1,11 @@
-"""Collections of bounded size: a map of recent entries, and a set of seen subjects."""
+"""Collections of bounded size: a map of recent entries, seen subjects, batches."""
 
+import sys
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Iterator
+from collections.abc import Callable, Hashable, Iterable, Iterator
 from typing import Generic, TypeVar
 
+T = TypeVar("T")
 K = TypeVar("K", bound=Hashable)
 V = TypeVar("V")
 
@@ -91,3 +93,23 @@ class SaidOnce:
             return False
         self._said[subject] = True
         return True
+
+
+def split_into_batches(
+    items: Iterable[T],
+    size_of: Callable[[T], int],
+    *,
+    max_size: int,
+    max_items: int = sys.maxsize,
+) -> Iterator[list[T]]:
+    """Yield items in batches; a batch ends with the item that reaches either limit."""
+    batch: list[T] = []
+    size = 0
+    for item in items:
+        batch.append(item)
+        size += size_of(item)
+        if len(batch) >= max_items or size >= max_size:
+            yield batch
+            batch, size = [], 0
+    if batch:
+        yield batch

@@ -8,8 +8,7 @@ from byok.core.urls import host_of, is_loopback
 from byok.search.outside.consent import Consent
 from byok.search.outside.server import Pause
 from byok.search.remote.remote_search import RemotePlace, RemoteSearch
-from byok.search.remote.server import JsonServer
-from byok.search.remote.zoekt import search_zoekt
+from byok.search.remote.zoekt import ZoektServer
 from byok.settings import Settings
 from byok.upstream.transport import Route
 from byok.wiring.key_sources import search_key_lookup
@@ -32,14 +31,13 @@ def make_remote_search(
     proxy = "" if place.is_local else remote.proxy
     route = Route(proxy, remote.ca_file or settings.network.ca_file)
     token = shared.make_key(search_key_lookup(settings))
-    server = JsonServer(
+    server = ZoektServer(
         remote.url,
         partial(shared.transports.by, route),
         token,
         scheme=remote.token_scheme,
         headers=remote.headers,
     )
-    search = partial(search_zoekt, server)
     consent = partial(Consent, paths.search_consent)
     pause = Pause(f"the search server {place.host}")
-    return RemoteSearch(place, search, consent, shared.redactor, pause)
+    return RemoteSearch(place, server.search, consent, shared.redactor, pause)

@@ -2,7 +2,7 @@
 
 import pytest
 
-from byok.core.bounded import BoundedMap, SaidOnce
+from byok.core.bounded import BoundedMap, SaidOnce, split_into_batches
 
 
 def test_the_entries_that_were_used_last_stay() -> None:
@@ -68,3 +68,16 @@ def test_a_value_is_returned_although_its_key_was_just_removed() -> None:
     key.lookups_left = 2  # for the value, and to count it as used
     assert kept.get(key) == 1
     assert len(kept) == 0
+
+
+@pytest.mark.parametrize(
+    ("sizes", "lengths"),
+    [([1] * 60, [24, 24, 12]), ([100, 100, 1, 500, 1], [2, 2, 1]), ([], [])],
+    ids=str,
+)
+def test_batches_are_bounded_by_items_and_by_size(
+    sizes: list[int], lengths: list[int]
+) -> None:
+    batches = [*split_into_batches(sizes, int, max_size=128, max_items=24)]
+    assert [len(batch) for batch in batches] == lengths
+    assert [size for batch in batches for size in batch] == sizes

@@ -8,11 +8,13 @@ earlier version.
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
 from msgspec import Struct
 
+from byok.core.bounded import split_into_batches
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.files.secret_names import is_secret
 from byok.search.index.files.text import lines_in
@@ -148,25 +150,22 @@ class Contents(Struct, eq=False):
         Raises:
             sqlite3.OperationalError: such as a full disk.
         """
-        stored: set[int] = set()
-        batch: list[_Unchanged] = []
-        size = 0
-        for blob in self._read_unchanged(blob_ids):
-            batch.append(blob)
-            size += len(blob.content)
-            if size >= _BATCH_BYTES:
-                stored |= self._store_batch(batch)
-                batch, size = [], 0
-        return frozenset(stored | self._store_batch(batch))
 
-    def _store_batch(self, batch: Sequence[_Unchanged]) -> set[int]:
-        def write(db: sqlite3.Connection) -> list[_Unchanged]:
+        def write(
+            db: sqlite3.Connection, batch: Sequence[_Unchanged]
+        ) -> list[_Unchanged]:
             return [b for b in batch if blobs.store_content(db, b.blob_id, b.content)]
 
-        stored = self.store.change(write).result() if batch else []
-        for blob in stored:
-            blob.workspace.counters.blobs_uploaded += 1
-        return {blob.blob_id for blob in stored}
+        ids: set[int] = set()
+        for batch in split_into_batches(
+            self._read_unchanged(blob_ids),
+            lambda blob: len(blob.content),
+            max_size=_BATCH_BYTES,
+        ):
+            for blob in self.store.change(partial(write, batch=batch)).result():
+                blob.workspace.counters.blobs_uploaded += 1
+                ids.add(blob.blob_id)
+        return frozenset(ids)
 
     def _read_unchanged(self, blob_ids: Iterable[int]) -> Iterator[_Unchanged]:
         """Yield each blob that is the present version of a file, once."""

@@ -17,7 +17,7 @@ from byok.search.index.indexer import Indexer, Workers
 from byok.search.index.parse.worker_pool import Pool
 from byok.search.index.store import workspaces
 from byok.search.index.store.batches import Written, find_outdated
-from byok.search.index.store.checkpoints import tidy
+from byok.search.index.store.checkpoints import drop_unused
 from byok.search.index.store.schema import INDEXED
 from byok.search.index.store.store import Store
 from byok.search.index.types import (
@@ -114,7 +114,7 @@ class ContextEngine:
 
     def _forget_unused(self) -> None:
         day = today()
-        self.store.writing(tidy, self.store.database, day)
+        self.store.change(lambda db: drop_unused(db, day - _UNUSED_DAYS))
         with self.store.reading() as db:
             unused = db.execute(
                 "SELECT id FROM workspace WHERE NOT kept AND used < ?",

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from enum import StrEnum
 from hashlib import sha256
 from pathlib import Path
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple, Self, TypeAlias
 
 from msgspec import Struct
 
@@ -17,46 +17,37 @@ _MIB = 2**20
 
 
 class SkipReason(StrEnum):
-    """Why a file is not searchable; the value is shown to users."""
+    """Why a file is not searchable: a word, and an `explanation` for users.
 
-    SECRET = "secret"  # noqa: S105 - a word, not one
-    IGNORED = "ignored"
-    EXTENSION = "extension"
-    GENERATED = "generated"
-    BROKEN = "broken"
-    TOO_LARGE = "too-large"
-    BINARY = "binary"
-    MINIFIED = "minified"
-    ENCODING = "encoding"
-    LINK = "link"
-    WORK_TREE = "work-tree"
-    NOT_A_FILE = "not-a-file"
-    NOT_ACCESSIBLE = "not-accessible"
-    UNSTABLE = "unstable"
+    The explanation follows "skipped: ".
+    """
 
-    @property
-    def explanation(self) -> str:
-        """The reason in words, to follow "skipped: "."""
-        return _EXPLANATIONS[self]
+    explanation: str
 
+    def __new__(cls, word: str, explanation: str = "") -> Self:
+        """Make a reason whose value is the word alone."""
+        reason = str.__new__(cls, word)
+        reason._value_, reason.explanation = word, explanation
+        return reason
 
-_EXPLANATIONS = {
-    SkipReason.SECRET: "its name is one that holds keys or private data",
-    SkipReason.IGNORED: "a rule names it: of git, .augmentignore or byok's own",
-    SkipReason.EXTENSION: "its extension is not among context.extensions",
-    SkipReason.GENERATED: "a tool wrote it, nobody reads it (a lock file, a map)",
-    SkipReason.BROKEN: "it is no notebook that can be read",
-    SkipReason.TOO_LARGE: "it is larger than 1 MiB",
-    SkipReason.BINARY: "it is no text",
-    SkipReason.MINIFIED: "its lines are too long for people",
-    SkipReason.ENCODING: "its bytes are no text in a known encoding",
-    SkipReason.LINK: "it is a symbolic link",
-    SkipReason.WORK_TREE: "it is another work tree of this repository; "
-    "`byok index add` indexes it by itself",
-    SkipReason.NOT_A_FILE: "it is not a regular file",
-    SkipReason.NOT_ACCESSIBLE: "it cannot be read",
-    SkipReason.UNSTABLE: "it kept changing while it was read",
-}
+    SECRET = "secret", "its name is one that holds keys or private data"
+    IGNORED = "ignored", "a rule names it: of git, .augmentignore or byok's own"
+    EXTENSION = "extension", "its extension is not among context.extensions"
+    GENERATED = "generated", "a tool wrote it, nobody reads it (a lock file, a map)"
+    BROKEN = "broken", "it is no notebook that can be read"
+    TOO_LARGE = "too-large", "it is larger than 1 MiB"
+    BINARY = "binary", "it is no text"
+    MINIFIED = "minified", "its lines are too long for people"
+    ENCODING = "encoding", "its bytes are no text in a known encoding"
+    LINK = "link", "it is a symbolic link"
+    WORK_TREE = (
+        "work-tree",
+        "it is another work tree of this repository; "
+        "`byok index add` indexes it by itself",
+    )
+    NOT_A_FILE = "not-a-file", "it is not a regular file"
+    NOT_ACCESSIBLE = "not-accessible", "it cannot be read"
+    UNSTABLE = "unstable", "it kept changing while it was read"
 
 
 class Kind(StrEnum):

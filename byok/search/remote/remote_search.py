@@ -36,7 +36,7 @@ from byok.search.index.workspace.git_history import repository_name_of
 from byok.search.outside.consent import Consent
 from byok.search.outside.server import Pause
 from byok.search.remote.question import RemoteQuestion, read_question
-from byok.search.remote.server import RemoteFile, SearchServer
+from byok.search.remote.zoekt import RemoteFile, SearchServer
 from byok.search.retrieval.excerpts import (
     CurrentFiles,
     describe_rank,

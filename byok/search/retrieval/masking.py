@@ -162,13 +162,6 @@ def is_password(value: str) -> bool:
     return not ((len(parts) > 2 or "/" in value) and _is_words(value))
 
 
-def is_bare_password(value: str) -> bool:
-    """Tell whether a value without quotes looks like a chosen password."""
-    value = value.rstrip(",;")
-    is_name_or_method = _SECRET_NAME.fullmatch(value) or _METHOD.fullmatch(value)
-    return not (is_name_or_method or is_template(value)) and is_password(value)
-
-
 def is_template(value: str) -> bool:
     """Tell whether the value is a placeholder, such as `${NAME}` or `<your key>`."""
     return _PLACEHOLDER.search(value) is not None
@@ -278,5 +271,8 @@ def _mask_bare(match: re.Match[str]) -> str:
 
 
 def _mask_bare_password(match: re.Match[str]) -> str:
-    prefix, value = match.groups()
-    return f"{prefix}{MARK}" if is_bare_password(value) else match[0]
+    prefix, value = match[1], match[2].rstrip(",;")
+    is_name_or_method = _SECRET_NAME.fullmatch(value) or _METHOD.fullmatch(value)
+    if is_name_or_method or is_template(value) or not is_password(value):
+        return match[0]
+    return f"{prefix}{MARK}"

@@ -171,26 +171,23 @@ class ModelAids(Struct, frozen=True):
             task.cancel()
 
 
-class ModelCooldown:
+class ModelCooldown(Struct, eq=False):
     """A pause after failures of a model, so that searches do not wait for it in vain.
 
     Each further failure doubles it. `without` is the consequence for the log, such as
     "files keep their order".
     """
 
-    def __init__(
-        self, without: str, clock: Callable[[], float] = time.monotonic
-    ) -> None:
-        self._without = without
-        self._clock = clock
-        self._retry_time = float("-inf")
-        self._failures = 0  # since the last usable answer
-        self._was_config_error_logged = False
+    without: str
+    clock: Callable[[], float] = time.monotonic
+    _retry_time: float = float("-inf")
+    _failures: int = 0  # since the last usable answer
+    _was_config_error_logged: bool = False
 
     @property
     def is_over(self) -> bool:
         """Whether the model may be asked."""
-        return self._clock() >= self._retry_time
+        return self.clock() >= self._retry_time
 
     def record_success(self) -> None:
         """Record that the model gave a usable answer."""
@@ -204,7 +201,7 @@ class ModelCooldown:
         """
         if isinstance(error, ConfigError) and not isinstance(error, KeyMissing):
             if not self._was_config_error_logged:
-                _log.warning("%s: %s", self._without, error.log_text)
+                _log.warning("%s: %s", self.without, error.log_text)
             self._was_config_error_logged = True
             return
         doublings = min(self._failures, _MAX_DOUBLINGS)
@@ -214,7 +211,7 @@ class ModelCooldown:
 
     def begin(self, reason: str, seconds: float = _MAX_PAUSE_SECONDS) -> None:
         """Start a cooldown of so many seconds."""
-        self._retry_time = self._clock() + seconds
+        self._retry_time = self.clock() + seconds
         _log.warning(
-            "%s; no model is asked for %d s: %s", self._without, seconds, reason
+            "%s; no model is asked for %d s: %s", self.without, seconds, reason
         )

@@ -7,6 +7,7 @@ which of the blobs that the client named are unknown here.
 import asyncio
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
@@ -147,8 +148,8 @@ class PassageFinder(Struct, eq=False):
         files = _FileReader(self.engine.contents)
         max_files = max(1, length // _MIN_CHARS_PER_FILE)
         attached = _read_attachments(files, question.guided, max_files)
-        find_sections = _QuestionSections(
-            self._rank_by_index, query, [file.blob_id for file in attached.files]
+        find_sections = self._attached_sections(
+            query, frozenset(file.blob_id for file in attached.files)
         )
         find = find_terms(query.terms)
         first = render_attached(
@@ -174,14 +175,32 @@ class PassageFinder(Struct, eq=False):
             scope is None or scope.checkpoint_found,
         )
 
-    def _rank_by_index(self, query: Query, scope: Scope) -> Ranking:
-        """Rank files by their words; nothing if the index is off or fails."""
-        if self.mode is not SearchMode.RIPGREP:
-            try:
-                return self.ranker.rank_by_words(query, scope)
-            except IndexFailed as error:
-                _log_failure(error)
-        return _NO_RANKING
+    def _attached_sections(self, query: Query, ids: frozenset[int]) -> FindSections:
+        """Return what finds the sections of attached files that a question is about.
+
+        Files are ranked by the index, and only when the first of them does not fit. A
+        question without a search term, such as "Explain this file", selects no section.
+        """
+
+        @cache
+        def rank() -> Ranking:
+            if self.mode is not SearchMode.RIPGREP:
+                view = View(f"attached.{hash(ids):x}", ids, chunks=0)
+                try:
+                    return self.ranker.rank_by_words(query, Scope(view, ()))
+                except IndexFailed as error:
+                    _log_failure(error)
+            return _NO_RANKING
+
+        def find_sections(blob_id: int, room: int) -> Sequence[Section]:
+            if query.only_task_words:
+                return ()
+            ranked, entries, *_ = rank()
+            file = [file for file in ranked if file.blob_id == blob_id]
+            packed = pack(file, lambda blob_id: entries[blob_id].spans, room)
+            return packed.files[0].sections if packed.files else ()
+
+        return find_sections
 
 
 def render_attached(
@@ -330,36 +349,6 @@ def _write_matches(
     return answer if answer.shown else _NO_ANSWER
 
 
-class _QuestionSections:
-    """The sections of attached files that a question is about.
-
-    Files are ranked only when the first of them does not fit. A question without a
-    search term, such as "Explain this file", selects no section.
-    """
-
-    def __init__(
-        self,
-        rank: Callable[[Query, Scope], Ranking],
-        query: Query,
-        blob_ids: Iterable[int],
-    ) -> None:
-        self._rank = rank
-        self._query = query
-        self._ids = frozenset(blob_ids)
-        self._ranking: Ranking | None = None
-
-    def __call__(self, blob_id: int, room: int) -> Sequence[Section]:
-        if self._query.only_task_words:
-            return ()
-        if self._ranking is None:
-            view = View(f"attached.{hash(self._ids):x}", self._ids, chunks=0)
-            self._ranking = self._rank(self._query, Scope(view, ()))
-        ranked, entries, *_ = self._ranking
-        file = [file for file in ranked if file.blob_id == blob_id]
-        packed = pack(file, lambda blob_id: entries[blob_id].spans, room)
-        return packed.files[0].sections if packed.files else ()
-
-
 class _FileReader:
     """Reads the files of an answer, and keeps their contents until it is complete."""
 
@@ -400,19 +389,6 @@ class _Attachments(NamedTuple):
     unknown: list[bytes]
     notes: list[str]
 
-    def add(
-        self, name: bytes, entry: Entry, lines: list[str] | SkipReason | None
-    ) -> None:
-        """Add a file, or the reason why it cannot be shown."""
-        if lines is None:
-            self.unknown.append(name)
-        elif isinstance(lines, SkipReason):
-            path = entry.path or "A file"
-            note = f"is attached too, but not shown: {lines.explanation}."
-            self.notes.append(f"{path} {note}")
-        else:
-            self.files.append(AttachedFile(entry.blob_id, entry.path, lines))
-
 
 def _read_attachments(
     files: _FileReader, names: Sequence[bytes], max_files: int
@@ -440,7 +416,15 @@ def _read_attachments(
             lines, reason = files.lines(entry), entries_by_name[name].reason
             if lines is None and reason is not None:
                 lines = SkipReason(reason)
-            attachments.add(name, entry, lines)
+            if lines is None:
+                attachments.unknown.append(name)
+            elif isinstance(lines, SkipReason):
+                path = entry.path or "A file"
+                note = f"is attached too, but not shown: {lines.explanation}."
+                attachments.notes.append(f"{path} {note}")
+            else:
+                file = AttachedFile(entry.blob_id, entry.path, lines)
+                attachments.files.append(file)
     if omitted_count:
         attachments.notes.append(
             f"{omitted_count} more files are attached, but there is no room."

@@ -79,18 +79,6 @@ class HistorySignals:
     3,000 commits takes about a quarter of a second and a few MB of memory.
     """
 
-    __slots__ = (
-        "_commits",
-        "_commits_of_file",
-        "_companion_cache",
-        "_lengths",
-        "_numbers",
-        "_path_of_file",
-        "_postings",
-        "_size",
-        "_weights",
-    )
-
     def __init__(self, history: CommitHistory, paths: Iterable[str]) -> None:
         view = frozenset(paths)
         self._size = len(view)
@@ -186,25 +174,26 @@ class HistorySignals:
         return companions
 
 
-class JoinedHistorySignals:
-    """The history signals of several workspaces, each with a prefix of its paths."""
+class JoinedHistorySignals(Struct, eq=False):
+    """The history signals of several workspaces, by the prefix of their paths.
 
-    def __init__(self, parts: Mapping[str, HistorySignals]) -> None:
-        """Join signals by prefix: "" for a single workspace, else `label/`."""
-        self._parts = parts
+    The prefix is "" for a single workspace, else `label/`.
+    """
+
+    parts: Mapping[str, HistorySignals]
 
     def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
         """Return `HistorySignals.text_scores` of all workspaces, by prefixed path."""
         return {
             prefix + path: score
-            for prefix, signals in self._parts.items()
+            for prefix, signals in self.parts.items()
             for path, score in signals.text_scores(query).items()
         }
 
     def cochange(self, top: Mapping[str, float]) -> dict[str, float]:
         """Return `HistorySignals.cochange` of all workspaces, by prefixed path."""
         gains = {}
-        for prefix, signals in self._parts.items():
+        for prefix, signals in self.parts.items():
             scores = {
                 path.removeprefix(prefix): score
                 for path, score in top.items()

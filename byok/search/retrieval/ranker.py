@@ -7,6 +7,7 @@ from functools import partial
 from statistics import fmean
 from typing import NamedTuple
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from byok.search.index.contents import Contents, Entry
@@ -75,23 +76,20 @@ class Ranking(NamedTuple):
     is_only_near: bool = False
 
 
-class Ranker:
+class Ranker(Struct, eq=False):
     """Ranks files by the index; caches the history signals of each workspace.
 
     `aids` returns the parts of the search that the user's models take at the moment.
     """
 
-    def __init__(
-        self, engine: ContextEngine, aids: Callable[[], ModelAids] = ModelAids
-    ) -> None:
-        self._engine = engine
-        self._aids = aids
-        self._signals_of_workspace: dict[int, tuple[str, HistorySignals]] = {}
+    engine: ContextEngine
+    aids: Callable[[], ModelAids] = ModelAids
+    _signals_of_workspace: dict[int, tuple[str, HistorySignals]] = {}
 
     async def wait_until_indexed(self, seconds: float) -> None:
         """Wait at most `seconds` for pending files; not at all for 50 or more."""
-        if 0 < self._engine.indexer.open_tasks < _MAX_FILES_TO_AWAIT:
-            await self._engine.uploads.wait_until_indexed(seconds)
+        if 0 < self.engine.indexer.open_tasks < _MAX_FILES_TO_AWAIT:
+            await self.engine.uploads.wait_until_indexed(seconds)
 
     async def rank(
         self,
@@ -113,7 +111,7 @@ class Ranker:
         Raises:
             IndexFailed: the index cannot be searched.
         """
-        aids = self._aids()
+        aids = self.aids()
         parts = _split_into_queries(question)
         if not aids.has_models and not parts:
             return await asyncio.to_thread(self.rank_by_words, query, scope)
@@ -148,7 +146,7 @@ class Ranker:
         files = join_rankings(
             [ranking.files for ranking in rankings], whole.files if whole else ()
         )
-        entries = _Entries(self._engine.contents, ())
+        entries = _Entries(self.engine.contents, ())
         for ranking in (*rankings, *([whole] if whole else ())):
             entries.update(ranking.entries)
         matches = (match for ranking in rankings for match in ranking.names)
@@ -198,7 +196,7 @@ class Ranker:
         best chunk for all of them, everyday words reach a third of the sum of their
         best single scores, words of code two thirds.
         """
-        index = self._engine.store.index
+        index = self.engine.store.index
         together = index.search(query.terms, scope.view, 1)
         alone = [
             hit.score
@@ -214,7 +212,7 @@ class Ranker:
 
         They are searched for again with related words that the best of them contain.
         """
-        index = self._engine.store.index
+        index = self.engine.store.index
         telling = [term for term in query.terms if term not in TASK_WORDS]
         if telling and not any(index.search({t: 1.0}, scope.view, 1) for t in telling):
             return []
@@ -228,7 +226,7 @@ class Ranker:
         self, chunks: Sequence[ChunkScore]
     ) -> Iterator[tuple[float, list[str]]]:
         """Yield the scores and lines of the chunks that can be read."""
-        contents = self._engine.contents
+        contents = self.engine.contents
         entries = contents.entries({chunk.blob_id for chunk in chunks})
         lines = {
             blob_id: contents.lines_of(entry) for blob_id, entry in entries.items()
@@ -251,7 +249,7 @@ class Ranker:
         names = self._find_names(query, hits, scope)
         marked = [chunk for match in names for chunk in (*match.defining, *match.using)]
         blob_ids = {hit.blob_id for hit in (*hits, *defining, *marked)} | near_ids
-        entries = _Entries(self._engine.contents, blob_ids)
+        entries = _Entries(self.engine.contents, blob_ids)
 
         def file_of_blob(blob_id: int) -> FileEntry | None:
             entry = entries.get(blob_id)
@@ -305,7 +303,7 @@ class Ranker:
         marks = {base_mark(question.name): 1.0}
         if question.intent is not NameIntent.IMPLEMENTATIONS:
             marks[use_mark(question.name)] = 1.0
-        using = self._engine.store.index.find_marked(marks, scope.view, _MAX_USES)
+        using = self.engine.store.index.find_marked(marks, scope.view, _MAX_USES)
         defining = self._find_definitions(question.name, scope)
         if question.intent is NameIntent.IMPLEMENTATIONS:  # types, where there are any
             best = defining[0].score if defining else 0.0
@@ -338,9 +336,9 @@ class Ranker:
         """
         whole = {term: 1.0 for term in terms(name) if term.startswith(COMPOUND)}
         seen = {chunk[:2] for chunk in known}
-        chunks = self._engine.store.index.search(whole, scope.view, _MAX_COMPOUND_USES)
+        chunks = self.engine.store.index.search(whole, scope.view, _MAX_COMPOUND_USES)
         chunks = [chunk for chunk in chunks if chunk[:2] not in seen]
-        entries = self._engine.contents.entries({chunk.blob_id for chunk in chunks})
+        entries = self.engine.contents.entries({chunk.blob_id for chunk in chunks})
         kinds = {blob_id: kind_of(entry.path) for blob_id, entry in entries.items()}
         return [
             chunk for chunk in chunks if kinds.get(chunk.blob_id) not in _NON_CODE_KINDS
@@ -348,10 +346,10 @@ class Ranker:
 
     def _interface_methods(self, name: str, defining: ChunkScore) -> tuple[str, ...]:
         """Return the methods of an interface in Go; () in other languages."""
-        entry = self._engine.contents.entries([defining.blob_id])[defining.blob_id]
+        entry = self.engine.contents.entries([defining.blob_id])[defining.blob_id]
         if not entry.path.endswith(".go"):
             return ()
-        text = "\n".join(self._engine.contents.lines_of(entry) or ())
+        text = "\n".join(self.engine.contents.lines_of(entry) or ())
         return methods_of_interface(name, text)
 
     def _find_methods(
@@ -360,7 +358,7 @@ class Ranker:
         """Return chunks that define the first method, of files that define all."""
         if not methods:
             return []
-        index = self._engine.store.index
+        index = self.engine.store.index
         chunks_by_method = [
             index.find_marked(
                 {exact_mark(NameKind.FUNCTION, method): 1.0}, scope.view, _MAX_USES
@@ -379,7 +377,7 @@ class Ranker:
         if not name:
             return []
         marks = definition_marks(name)
-        chunks = self._engine.store.index.find_marked(
+        chunks = self.engine.store.index.find_marked(
             marks, scope.view, _MAX_DEFINITIONS
         )
         if len(chunks) < _MAX_DEFINITIONS:
@@ -391,7 +389,7 @@ class Ranker:
     ) -> list[list[str]]:
         """Return the masked lines of a file's best chunks (`model_aids.ReadChunks`)."""
         entry = entries[file.blob_id]
-        lines = self._engine.contents.lines_of(entry)
+        lines = self.engine.contents.lines_of(entry)
         if lines is None:
             return []
         best = [chunk.ordinal for chunk in file.chunks[:_RERANKED_CHUNKS]] or [0]
@@ -402,7 +400,7 @@ class Ranker:
         """Return the history signals, which are built again only after a new commit."""
         parts: dict[str, HistorySignals] = {}
         for space in scope.workspaces:
-            history = self._engine.history_of(space)
+            history = self.engine.history_of(space)
             if history is None or not space.status.was_complete:
                 continue  # signals of half of the files would be cached
             cached = self._signals_of_workspace.get(space.id)

@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from msgspec import Struct, field
 
-from byok.core.bounded import BoundedMap
+from byok.core.bounded import BoundedMap, split_into_batches
 from byok.core.errors import ByokError
 from byok.search.index.contents import Contents, Entry
 from byok.search.index.store.schema import SPAN_BYTES
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     from byok.search.index.engine import ContextEngine
 
 _log = logging.getLogger(__name__)
-_GROUP_BLOBS, _GROUP_CHUNKS = 24, 128  # a group is full with either number
+_GROUP_BLOBS, _GROUP_CHUNKS = 24, 128  # that are read together
 # The reading thread pauses after so much computing. The event loop would otherwise have
 # to wait until the interpreter is taken from the thread, which takes 5 ms.
 _COMPUTE_SECONDS, _PAUSE_SECONDS = 0.001, 0.001
@@ -260,7 +260,14 @@ class Filling(Struct, eq=False):
 
     async def _fill_blobs(self, space: Space, blobs: Sequence[Entry]) -> None:
         """Store the missing vectors of blobs; reads ahead while the model works."""
-        groups = list(split_into_groups(blobs))
+        groups = [
+            *split_into_batches(
+                blobs,
+                lambda blob: len(blob.packed) // SPAN_BYTES,
+                max_size=_GROUP_CHUNKS,
+                max_items=_GROUP_BLOBS,
+            )
+        ]
         missing: MissingTexts = {}
         reading = self._start_reading(groups[0])
         try:
@@ -342,20 +349,6 @@ class Filling(Struct, eq=False):
             if not await asyncio.to_thread(self.store.tidy, today()):
                 self._tidied_for = target
             await self.sleep(_TIDY_SECONDS)
-
-
-def split_into_groups(blobs: Iterable[Entry]) -> Iterator[list[Entry]]:
-    """Split blobs into groups that are read together."""
-    batch: list[Entry] = []
-    chunks = 0
-    for blob in blobs:
-        batch.append(blob)
-        chunks += len(blob.packed) // SPAN_BYTES
-        if len(batch) >= _GROUP_BLOBS or chunks >= _GROUP_CHUNKS:
-            yield batch
-            batch, chunks = [], 0
-    if batch:
-        yield batch
 
 
 def read_texts(contents: Contents, blobs: Sequence[Entry], texts_of: TextsOf) -> Texts:

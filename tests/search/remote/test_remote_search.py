@@ -4,7 +4,6 @@ import asyncio
 import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,8 +21,8 @@ from byok.core.redact import Redactor
 from byok.search.outside.consent import Consent
 from byok.search.outside.server import Pause
 from byok.search.remote.remote_search import RemoteHits, RemotePlace, RemoteSearch
-from byok.search.remote.server import JsonServer, RemoteFile
-from byok.search.remote.zoekt import search_zoekt
+from byok.search.remote.zoekt import RemoteFile
+from byok.search.remote.zoekt import ZoektServer as ZoektClient
 from byok.search.retrieval.model_aids import ModelAids
 from byok.search.retrieval.passages import PassageFinder
 from byok.search.retrieval.retriever import Retriever
@@ -64,12 +63,12 @@ async def asking(
     clock: Any = time.monotonic,
 ) -> AsyncIterator[Asker]:
     transports = Transports()
-    http = JsonServer(server.url, lambda: transports.by(Route()), Token())
+    zoekt = ZoektClient(server.url, lambda: transports.by(Route()), Token())
     if enabled:
         Consent(folder / "search.json").give(HOST, "")
     remote = RemoteSearch(
         RemotePlace(server.url, HOST, is_local=False),
-        partial(search_zoekt, http),
+        zoekt.search,
         lambda: Consent(folder / "search.json"),
         Redactor(),
         pause=Pause("it", clock=clock, draw=lambda: 1.0),

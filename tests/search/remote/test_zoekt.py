@@ -1,7 +1,6 @@
 """What a Zoekt server is sent, and what is believed of its answers."""
 
 import asyncio
-from functools import partial
 from typing import Any
 
 import pytest
@@ -10,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from byok.core.errors import UpstreamError, UpstreamGarbled
-from byok.search.remote.server import JsonServer, SearchServer
-from byok.search.remote.zoekt import read_answer, search_zoekt
+from byok.search.remote.zoekt import SearchServer, read_answer
+from byok.search.remote.zoekt import ZoektServer as ZoektClient
 from byok.upstream.transport import Route, Transports
 from tests.fakes.zoekt_server import REVISION, Fault, Token, ZoektServer, answer, found
 
@@ -21,10 +20,9 @@ GOOD = found("github.com/jd/tenacity", "tenacity/wait.py", "def wait():\n    pas
 def zoekt(
     server: ZoektServer, transports: Transports, token: Token | None = None, **own: Any
 ) -> SearchServer:
-    http = JsonServer(
+    return ZoektClient(
         server.url, lambda: transports.by(Route()), token or Token(), **own
-    )
-    return partial(search_zoekt, http)
+    ).search
 
 
 async def test_a_question_is_one_request_with_the_users_token_and_headers(

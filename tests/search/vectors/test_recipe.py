@@ -6,9 +6,8 @@ import pytest
 
 from byok.core.redact import Redactor
 from byok.search.index.contents import Entry
-from byok.search.index.store.schema import pack_spans
 from byok.search.index.types import Span
-from byok.search.vectors.filling import read_texts, split_into_groups
+from byok.search.vectors.filling import read_texts
 from byok.search.vectors.recipe import MAX_TEXT_CHARS, is_embedded, key_of, texts_of
 from tests.fakes.engines import indexed, project
 
@@ -154,25 +153,7 @@ def test_equal_texts_have_one_key_of_32_bytes() -> None:
     assert key_of("a") != key_of("b")
 
 
-# Blobs are read in groups; what cannot be read is told
-
-
-def blob(number: int, chunks: int) -> Entry:
-    return Entry(number, "a.py", pack_spans([Span(0, 0, 1)] * chunks))
-
-
-@pytest.mark.parametrize(
-    ("chunks", "sizes"),
-    [([1] * 60, [24, 24, 12]), ([100, 100, 1, 500, 1], [2, 2, 1]), ([], [])],
-    ids=str,
-)
-def test_groups_are_bounded_by_blobs_and_by_chunks(
-    chunks: list[int], sizes: list[int]
-) -> None:
-    blobs = [blob(number, count) for number, count in enumerate(chunks)]
-    groups = list(split_into_groups(blobs))
-    assert [len(some) for some in groups] == sizes
-    assert [one for some in groups for one in some] == blobs
+# What cannot be read is told
 
 
 async def test_texts_of_blobs_that_can_be_read(tmp_path: Path) -> None:

@@ -8,7 +8,6 @@ import errno
 import os
 import stat
 from pathlib import Path
-from types import TracebackType
 from typing import Self
 
 from byok.search.index.types import FileFacts, SkipReason
@@ -56,12 +55,7 @@ class Folder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:

@@ -108,21 +108,17 @@ def _is_minified(text: str) -> bool:
 def _decode(content: bytes) -> str | SkipReason:
     for mark, encoding in _BYTE_ORDER_MARKS:
         if content.startswith(mark):
-            return _decode_marked(content[len(mark) :], encoding)
+            try:
+                text = content[len(mark) :].decode(encoding)
+            except UnicodeDecodeError:
+                return SkipReason.ENCODING
+            return SkipReason.BINARY if "\0" in text[:_NUL_CHECK_BYTES] else text
     if b"\0" in content[:_NUL_CHECK_BYTES]:
         return SkipReason.BINARY
     try:
         return content.decode()
     except UnicodeDecodeError:
         return _decode_one_byte(content)
-
-
-def _decode_marked(content: bytes, encoding: str) -> str | SkipReason:
-    try:
-        text = content.decode(encoding)
-    except UnicodeDecodeError:
-        return SkipReason.ENCODING
-    return SkipReason.BINARY if "\0" in text[:_NUL_CHECK_BYTES] else text
 
 
 def _decode_one_byte(content: bytes) -> str | SkipReason:

@@ -18,11 +18,13 @@ from functools import partial
 from importlib import import_module
 from multiprocessing import connection as connections
 from multiprocessing.connection import Connection
+from operator import itemgetter
 from pathlib import Path
 from typing import NamedTuple, TypeAlias
 
 from msgspec import Struct
 
+from byok.core.bounded import split_into_batches
 from byok.core.platform.process import end_with, keep_secrets_in_memory
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.types import (
@@ -97,17 +99,11 @@ def work(
     with contextlib.suppress(EOFError, OSError):  # the pool is gone
         connection.send(READY)
         while True:
-            jobs: list[ParseJob] = connection.recv()
-            outcomes: list[ParseOutcome] = []
-            size = 0
-            for outcome, read in _outcomes(jobs, beat, limits, prepare):
-                outcomes.append(outcome)
-                size += read
-                if size > _REPLY_BYTES:
-                    connection.send(outcomes)
-                    outcomes, size = [], 0
-            if outcomes:
-                connection.send(outcomes)
+            outcomes = _outcomes(connection.recv(), beat, limits, prepare)
+            for reply in split_into_batches(
+                outcomes, itemgetter(1), max_size=_REPLY_BYTES
+            ):
+                connection.send([outcome for outcome, _ in reply])
 
 
 def _limit_process(parent: int, limits: WorkerLimits) -> None:
@@ -129,13 +125,19 @@ def _outcomes(
     """Yield the outcome of each job, and how many bytes were read for it."""
     with ExitStack() as opened:
         folders: dict[str, Folder] = {}
+
+        def folder_of(root: str) -> Folder:
+            if root not in folders:
+                folders[root] = opened.enter_context(Folder(Path(root)))
+            return folders[root]
+
         for number, job in enumerate(jobs):
             beat.send_bytes(BEAT.pack(number, time.process_time()))
             _set_timer(limits.process)
             try:
                 result = _run_job(
                     job,
-                    lambda root: _folder(root, folders, opened),
+                    folder_of,
                     partial(prepare, deadline=time.process_time() + limits.parser),
                 )
             finally:
@@ -148,12 +150,6 @@ def _set_timer(seconds: float) -> None:
     # The signal has no handler, so the system ends the process even inside C code.
     if hasattr(signal, "setitimer"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
-
-
-def _folder(root: str, folders: dict[str, Folder], opened: ExitStack) -> Folder:
-    if root not in folders:
-        folders[root] = opened.enter_context(Folder(Path(root)))
-    return folders[root]
 
 
 def _run_job(

@@ -34,6 +34,7 @@ from typing import IO, Any, cast
 from msgspec import Struct, field
 from msgspec.structs import replace
 
+from byok.core.bounded import split_into_batches
 from byok.core.escapes import escape
 from byok.core.platform.memory import speaks_of_memory
 from byok.core.platform.programs import clean_environment
@@ -236,7 +237,12 @@ class Pool(Struct, eq=False):
         Raises:
             WorkersUnavailable: no process can be started.
         """
-        batches = _split_into_batches(jobs)
+        batches = split_into_batches(
+            jobs,
+            lambda job: len(job.content or b""),
+            max_size=BATCH_BYTES,
+            max_items=BATCH_FILES,
+        )
         self._queue.clear()
         self._losses.clear()
         try:
@@ -448,19 +454,6 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module: str, name: str) -> type:
         """Return a class that an outcome is made of; KeyError for any other."""
         return _OUTCOME_CLASSES[module, name]
-
-
-def _split_into_batches(jobs: Iterable[ParseJob]) -> Iterator[list[ParseJob]]:
-    batch: list[ParseJob] = []
-    size = 0
-    for job in jobs:
-        batch.append(job)
-        size += len(job.content or b"")
-        if len(batch) >= BATCH_FILES or size >= BATCH_BYTES:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _update_activity(worker: _Worker) -> None:

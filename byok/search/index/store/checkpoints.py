@@ -138,12 +138,6 @@ def _name_bytes(db: sqlite3.Connection) -> int:
     return int(names) * _NAME_BYTES + int(sets)
 
 
-def tidy(database: Database, day: int) -> None:
-    """Delete checkpoints and bare names that were not used for a month."""
-    with database.writing() as db:
-        drop_unused(db, day - _UNUSED_DAYS)
-
-
 def drop_unused(db: sqlite3.Connection, since: int) -> set[int]:
     """Delete checkpoints and bare names that were last used before a day.
 
@@ -159,11 +153,11 @@ def evict(database: Database, batches: Batches, limit: int, day: int) -> int:
     """Drop uploads that no checkpoint contains and that were not used today.
 
     The least recently used are dropped first, until all data of clients takes 90 % of
-    `limit` bytes; return how many were dropped. Before that, unused checkpoints and
-    bare names are deleted as by `tidy`. If names and checkpoints still take more than a
-    quarter of the limit, those not used today are deleted, and if that is not enough,
-    all bare names with the checkpoints that have them: otherwise a flood of names would
-    keep uploads out for a day. Runs in the writer thread.
+    `limit` bytes; return how many were dropped. Before that, checkpoints and bare names
+    that were not used for a month are deleted. If names and checkpoints still take more
+    than a quarter of the limit, those not used today are deleted, and if that is not
+    enough, all bare names with the checkpoints that have them: otherwise a flood of
+    names would keep uploads out for a day. Runs in the writer thread.
     """
     with database.writing() as db:
         used = drop_unused(db, day - _UNUSED_DAYS)

@@ -34,6 +34,8 @@ from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
+from msgspec import Struct
+
 from byok.search.index.files.ignore import IGNORE_FILES
 from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.files.scan import WHOLE, is_below, is_folder_at, steering_of
@@ -60,22 +62,21 @@ class Difference(NamedTuple):
     tops: frozenset[str] = frozenset()
 
 
-class Disk:
+class Disk(Struct, eq=False):
     """A workspace on disk; its calls block, and watch each folder that they walk."""
 
-    def __init__(self, workspace: Workspace, store: Store, watcher: Watcher) -> None:
-        self._workspace = workspace
-        self._store = store
-        self._watcher = watcher
+    workspace: Workspace
+    store: Store
+    watcher: Watcher
 
     def compare(self, tops: Collection[str], *, limit: int) -> Difference:
         """Walk the folders `tops`; raises the errors of `Workspace.compare`."""
-        workspace = self._workspace
+        workspace = self.workspace
         entered: set[str] = set()
 
         def enter(path: str) -> None:
             entered.add(path)
-            self._watcher.enter(path)
+            self.watcher.enter(path)
 
         for top in tops:
             workspace.rules.forget(top)
@@ -90,7 +91,7 @@ class Disk:
             tops=tops,
             entering=enter,
         )
-        self._watcher.remove_unentered(tops, entered)
+        self.watcher.remove_unentered(tops, entered)
         versions = {path: name for path, (_, name) in known.items()}
         return Difference(self._tasks(compared.changed, versions), compared.gone)
 
@@ -105,8 +106,8 @@ class Disk:
             folder, _, name = path.rpartition("/")
             if name in IGNORE_FILES:  # it affects all files of its folder
                 affected.add(folder)
-        rules = self._workspace.rules
-        with Folder(self._workspace.root) as root:
+        rules = self.workspace.rules
+        with Folder(self.workspace.root) as root:
             kinds = {path: is_folder_at(root, path) for path in affected - WHOLE}
         tops = {
             path
@@ -123,7 +124,7 @@ class Disk:
             if is_folder is False and rules.reason(path) is None
         ]
         gone = others.keys() - set(changed)
-        self._watcher.remove_unentered(gone, ())
+        self.watcher.remove_unentered(gone, ())
         versions = {
             path: name for path, (_, name) in self._indexed_files(changed).items()
         }
@@ -136,7 +137,7 @@ class Disk:
     def _tasks(
         self, paths: Iterable[str], versions: dict[str, bytes]
     ) -> list[WorkspaceTask]:
-        workspace = self._workspace
+        workspace = self.workspace
         root = str(workspace.root)
         return [
             WorkspaceTask(workspace.id, path, root, versions.get(path, b""))
@@ -154,7 +155,7 @@ class Disk:
         ]
         if "" in tops:
             ranges = [("", chr(sys.maxunicode))]
-        with self._store.reading() as db:
+        with self.store.reading() as db:
             return {
                 path: (FileFacts(*facts), name or b"")
                 for first, end in ranges
@@ -162,7 +163,7 @@ class Disk:
                     "SELECT f.path, b.name, f.size, f.mtime_ns, f.ctime_ns, f.inode "
                     "FROM file f LEFT JOIN blob b ON b.id = f.blob_id "
                     "WHERE f.workspace_id = ? AND f.path >= ? AND f.path < ?",
-                    (self._workspace.id, first, end),
+                    (self.workspace.id, first, end),
                 )
             }
 

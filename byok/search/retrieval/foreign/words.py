@@ -128,42 +128,16 @@ def normalize(text: str, max_chars: int) -> str:
 # Stemmers leave some forms apart ("erro", "erros"; "löscht", "löschen"), and give words
 # of different meanings the same stem ("proceso", "procesador").
 
-# Endings of forms, and the ending of the dictionary form.
+# Endings of forms, and after a slash the ending of the dictionary form.
 _ENDINGS = {
-    "pt": (
-        ("ões", "ão"),
-        ("oes", "ao"),
-        ("ais", "al"),
-        ("eis", "el"),
-        ("éis", "el"),
-        ("ns", "m"),
-        ("es", ""),
-        ("s", ""),
-    ),
-    "de": (
-        ("iert", "ieren"),
-        ("ert", "ern"),
-        ("elt", "eln"),
-        ("et", "en"),
-        ("t", "en"),
-    ),
-    "ru": (
-        ("уются", "овать"),
-        ("уется", "овать"),
-        ("уют", "овать"),
-        ("ует", "овать"),
-        ("ками", "ок"),
-        ("ков", "ок"),
-        ("кам", "ок"),
-        ("ках", "ок"),
-        ("ком", "ок"),
-        ("ки", "ок"),
-        ("ка", "ок"),
-        ("ку", "ок"),
-        ("ке", "ок"),
-        ("ью", "ь"),
-        ("и", "ь"),
-    ),
+    "pt": "ões/ão oes/ao ais/al eis/el éis/el ns/m es/ s/",
+    "de": "iert/ieren ert/ern elt/eln et/en t/en",
+    "ru": "уются/овать уется/овать уют/овать ует/овать ками/ок ков/ок кам/ок ках/ок "
+    "ком/ок ки/ок ка/ок ку/ок ке/ок ью/ь и/ь",
+}
+_ENDING_PAIRS = {
+    language: [tuple(pair.split("/")) for pair in pairs.split()]
+    for language, pairs in _ENDINGS.items()
 }
 _GERMAN_PARTICIPLE = re.compile(
     "^(ab|an|auf|aus|bei|bereit|ein|fest|frei|her|herunter|hinzu|hoch|nach|um|vor|weg"
@@ -224,7 +198,7 @@ def _dictionary_forms(word: str, language: str) -> Iterator[str]:
         for end in _RUSSIAN_STEM_ENDS.get(match[1], "").split() or [""]:
             yield f"{stem}{end}ить"
     for base in dict.fromkeys(bases):
-        for ending, instead in _ENDINGS.get(language, ()):
+        for ending, instead in _ENDING_PAIRS.get(language, ()):
             if base.endswith(ending):
                 yield base[: -len(ending)] + instead
 
@@ -272,20 +246,11 @@ _SPECIAL_LETTERS = {
     "fr": "éèêëàâîïôùûçœ",
 }
 _LATIN_ENDINGS = {
-    "es": (
-        *("cion", "ciones", "xion", "xiones", "miento", "mientos", "adores", "dad"),
-        *("dades", "uario", "uarios"),
-    ),
-    "pt": (
-        *("acao", "acoes", "icao", "icoes", "ucao", "ssao", "ssoes", "exao", "exoes"),
-        *("adores", "dade", "dades"),
-    ),
-    "de": (
-        *("ung", "ungen", "ieren", "iert", "ierte", "keit", "keiten", "heit", "heiten"),
-        *("schaft", "eich", "eichen", "eichern", "eicher", "eiten", "wort", "ketten"),
-        *("lich", "liche", "licher", "isch", "ische", "ischer", "iger", "fahren"),
-    ),
-    "fr": ("isation", "ateur", "ateurs", "exion", "exions", "aison", "aisons"),
+    "es": "cion ciones xion xiones miento mientos adores dad dades uario uarios",
+    "pt": "acao acoes icao icoes ucao ssao ssoes exao exoes adores dade dades",
+    "de": "ung ungen ieren iert ierte keit keiten heit heiten schaft eich eichen "
+    "eichern eicher eiten wort ketten lich liche licher isch ische ischer iger fahren",
+    "fr": "isation ateur ateurs exion exions aison aisons",
 }
 _ENGLISH_WORDS = (
     "the and of to is are how where what which when why who does did with from that "
@@ -357,7 +322,7 @@ def _guess_by_endings(lowered: Sequence[str]) -> Guess:
         name: None
         for word in lowered
         for name, endings in _LATIN_ENDINGS.items()
-        if len(word) > 6 and word.endswith(endings)
+        if len(word) > 6 and word.endswith(tuple(endings.split()))
     }
     return Guess(tuple(likely), False)
 

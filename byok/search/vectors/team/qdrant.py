@@ -11,6 +11,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import httpx
+from msgspec import Struct, field
 
 from byok import __version__
 from byok.core.errors import (
@@ -54,21 +55,22 @@ _T = TypeVar("_T")
 _OVERSAMPLING = 2.0  # times `limit` candidates are compared again at full precision
 
 
-class QdrantStore:
+class QdrantStore(Struct, eq=False):
     """A Qdrant server, by HTTP without the proxies of the environment.
 
     `transport` is called in the event loop, before the first request. `seconds` is the
     timeout of requests that set none.
     """
 
-    def __init__(
-        self,
-        url: str,
-        transport: Callable[[], httpx.AsyncBaseTransport],
-        api_key: SecretSource,
-        *,
-        seconds: float = READ_SECONDS,
-    ) -> None:
+    url: str
+    transport: Callable[[], httpx.AsyncBaseTransport]
+    api_key: SecretSource
+    seconds: float = READ_SECONDS
+    _key: str = ""
+    _client: "AsyncQdrantClient | None" = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
         """Check for the client library.
 
         Raises:
@@ -76,13 +78,6 @@ class QdrantStore:
         """
         if find_spec("qdrant_client") is None:
             raise ConfigError(_NOT_INSTALLED[0], hint=_NOT_INSTALLED[1])
-        self._url = url
-        self._transport = transport
-        self._api_key = api_key
-        self._seconds = seconds
-        self._key = ""
-        self._client: AsyncQdrantClient | None = None
-        self._lock = asyncio.Lock()
 
     def collection(self, name: str, dimensions: int) -> "QdrantCollection":
         """Return a collection of the server; sends no request."""
@@ -103,12 +98,12 @@ class QdrantStore:
         async with self._lock:
             if self._client is None:
                 self._client = await self._connect()
-            self._key = await self._api_key.get()
+            self._key = await self.api_key.get()
         try:
-            return await _send(request(self._client), seconds or self._seconds)
+            return await _send(request(self._client), seconds or self.seconds)
         except UpstreamRefused as refused:
             if refused.kind is RefusalKind.AUTH:
-                self._api_key.forget()
+                self.api_key.forget()
             raise
 
     async def close(self) -> None:
@@ -122,15 +117,15 @@ class QdrantStore:
             module = await asyncio.to_thread(import_module, "qdrant_client")
         except ImportError as error:  # also of a dependency, such as gRPC
             raise explain_import(error, *_NOT_INSTALLED) from error
-        port = httpx.URL(self._url).port
+        port = httpx.URL(self.url).port
         client: AsyncQdrantClient = module.AsyncQdrantClient(
-            url=self._url,
+            url=self.url,
             # Without it the library uses a port of its own.
-            port=port or (443 if self._url.startswith("https:") else 80),
+            port=port or (443 if self.url.startswith("https:") else 80),
             prefer_grpc=False,
             check_compatibility=False,  # this would send a request from another thread
             timeout=int(WRITE_SECONDS),
-            transport=BoundedTransport(self._transport(), lambda: self._key),
+            transport=BoundedTransport(self.transport(), lambda: self._key),
             trust_env=False,
             follow_redirects=False,
         )

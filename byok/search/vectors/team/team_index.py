@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, TypeVar
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from byok.core.errors import (
     ByokError,
@@ -58,7 +58,7 @@ class _Space(Struct):
     names: TeamNames | None = None  # set when the collection is verified
 
 
-class TeamIndex:
+class TeamIndex(Struct, eq=False):
     """Vectors that the members of a team share.
 
     No method raises if its server fails, refuses or is slow: the result is then empty,
@@ -69,38 +69,30 @@ class TeamIndex:
     does; "" is left out.
     """
 
-    def __init__(
-        self,
-        place: TeamPlace,
-        store: TeamStore,
-        salt: SecretSource,
-        *,
-        pause: Pause | None = None,
-        question_seconds: float = QUESTION_SECONDS,
-    ) -> None:
-        self._place = place
-        self._store = store
-        self._salt = salt
-        self._pause = pause or Pause("the team's index")
-        self._question_seconds = question_seconds
-        self._space: _Space | None = None
-        self._lock = asyncio.Lock()
-        self._verification: asyncio.Task[object] | None = None
-        self._fetched = self._pushed = 0
+    place: TeamPlace
+    store: TeamStore
+    salt: SecretSource
+    pause: Pause = field(default_factory=lambda: Pause("the team's index"))
+    question_seconds: float = QUESTION_SECONDS
+    _space: _Space | None = None
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    _verification: asyncio.Task[object] | None = None
+    _fetched: int = 0
+    _pushed: int = 0
 
     @property
     def status(self) -> TeamStatus:
         """The current state, for users."""
         return TeamStatus(
-            url=self._place.url,
-            team=self._place.team,
+            url=self.place.url,
+            team=self.place.team,
             collection=self._space.collection.name if self._space else "",
-            note=self._pause.note,
-            next_try=self._pause.seconds,
+            note=self.pause.note,
+            next_try=self.pause.seconds,
             fetched=self._fetched,
             pushed=self._pushed,
-            writes=self._place.writes,
-            searches=self._place.searches,
+            writes=self.place.writes,
+            searches=self.place.searches,
         )
 
     def use(self, space: SpaceName, probe: "Vectors") -> None:
@@ -108,14 +100,14 @@ class TeamIndex:
 
         Sends no request. Call this first, and again whenever the model changed.
         """
-        name = collection_name(self._place.team, space)
+        name = collection_name(self.place.team, space)
         current = self._space
         if (
             current is None
             or current.collection.name != name
             or cosine(current.probe, probe) < SAME_COSINE
         ):
-            collection = self._store.collection(name, space.dimensions)
+            collection = self.store.collection(name, space.dimensions)
             self._space = _Space(collection, probe)
 
     async def fetch(self, keys: Sequence[Key]) -> "Mapping[Key, Vectors]":
@@ -143,7 +135,7 @@ class TeamIndex:
         Return how many of them the team has now; 0 if this member only reads. Existing
         vectors are never overwritten.
         """
-        if not self._place.writes:
+        if not self.place.writes:
             return 0
         stored = 0
         for start in range(0, len(keys), MAX_LOOKUPS):
@@ -173,7 +165,7 @@ class TeamIndex:
         seconds, if this member does not search, and until the collection is verified;
         the first call starts that and waits as long.
         """
-        if not (self._place.searches and keys and any(repositories)):
+        if not (self.place.searches and keys and any(repositories)):
             return {}
         if not await self._is_verified():
             return {}  # a verification may take longer than a question can wait
@@ -185,7 +177,7 @@ class TeamIndex:
                 [names.repository(name) for name in repositories if name],
                 among=[*few],
                 limit=limit,
-                seconds=self._question_seconds,
+                seconds=self.question_seconds,
             )
             by_point = few
             if scores and not few:
@@ -199,15 +191,15 @@ class TeamIndex:
         if self._verification is not None:
             self._verification.cancel()
             await asyncio.wait([self._verification])
-        await self._store.close()
+        await self.store.close()
 
     async def _is_verified(self) -> bool:
         """Tell whether the collection is verified; otherwise start that, and wait."""
         space = self._space
-        if space is not None and space.names is None and not self._pause.seconds:
+        if space is not None and space.names is None and not self.pause.seconds:
             if self._verification is None or self._verification.done():
                 self._verification = asyncio.ensure_future(self._try(_verify_only))
-            await asyncio.wait([self._verification], timeout=self._question_seconds)
+            await asyncio.wait([self._verification], timeout=self.question_seconds)
         return space is not None and space.names is not None
 
     async def _try(
@@ -215,23 +207,23 @@ class TeamIndex:
     ) -> _T | None:
         """Return the result of some work; None if it fails, which starts a pause."""
         space = self._space
-        if space is None or self._pause.seconds:
+        if space is None or self.pause.seconds:
             return None
         try:
             result = await work(space.collection, await self._verified_names(space))
         except ByokError as error:
             if isinstance(error, UpstreamRefused) and error.kind is _GONE:
                 space.names = None  # a writer may create the collection again
-            self._pause.begin(error.sentence)
+            self.pause.begin(error.sentence)
             return None
-        self._pause.end()
+        self.pause.end()
         return result
 
     async def _verified_names(self, space: _Space) -> TeamNames:
         """Return the names, after model and salt of the collection were verified."""
         async with self._lock:
             if space.names is None:
-                names = TeamNames(await self._salt.get())
+                names = TeamNames(await self.salt.get())
                 await self._verify(space, names)
                 space.names = names
             return space.names
@@ -246,7 +238,7 @@ class TeamIndex:
         """
         collection = space.collection
         stored = await collection.read_probe() if await collection.exists() else None
-        if stored is None and self._place.writes:
+        if stored is None and self.place.writes:
             await collection.create()
             await collection.write_probe(space.probe, names.check)
             stored = await collection.read_probe()  # another writer may have been first
@@ -256,7 +248,7 @@ class TeamIndex:
             )
         vector, check = stored
         if check != names.check:
-            self._salt.forget()
+            self.salt.forget()
             raise ConfigError(f"The collection {collection.name} has another salt.")
         if vector is None or cosine(vector, space.probe) < SAME_COSINE:
             raise ConfigError(

@@ -20,7 +20,6 @@ from byok.search.index.store.checkpoints import (
     make,
     members_of,
     members_of_all,
-    tidy,
     touch,
 )
 from byok.search.index.store.schema import INDEX, pack_ids, unpack_ids
@@ -218,13 +217,13 @@ def test_eviction_spares_what_a_live_checkpoint_names(opened: Opened) -> None:
     assert checkpoints.members_of(opened.database.connection, made) is None
 
 
-def test_eviction_tidies_what_nobody_used_for_a_month(
+def test_what_nobody_used_for_long_is_dropped(
     opened: Opened,
 ) -> None:
     with opened.database.writing() as db:
         checkpoints.make(db, "", [b"a" * 32], [], TODAY - 31)
         live = checkpoints.make(db, "", [b"b" * 32], [], TODAY - 30)
-    tidy(opened.database, TODAY)
+        drop_unused(db, TODAY - 30)
     assert opened.database.rows("SELECT id FROM checkpoint") == [(live,)]
     assert opened.database.rows("SELECT name FROM blob") == [(b"b" * 32,)]
 
