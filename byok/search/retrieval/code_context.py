@@ -68,7 +68,9 @@ _INDEX_MIB = 400  # address space: with less, threads of the index end the proce
 _MAX_NOTES = 3  # on ignore files of a workspace
 
 
-class _Opened(NamedTuple):
+class OpenIndex(NamedTuple):
+    """The index, and what answers questions by it."""
+
     engine: "ContextEngine"
     retriever: "Retriever"
     passages: "PassageFinder"
@@ -85,7 +87,7 @@ class CodeContext(Struct, eq=False):
     aids: ModelAids = field(default_factory=ModelAids)  # by the settings in force
     _stack: AsyncExitStack = field(default_factory=AsyncExitStack)
     _opening: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _open: _Opened | None = None
+    _open: OpenIndex | None = None
     _is_given_up: bool = False
 
     async def start(self) -> None:
@@ -100,7 +102,7 @@ class CodeContext(Struct, eq=False):
         """
         if self.options.roots or self.database.exists():
             try:
-                await self._open_engine()
+                await self.open()
             except IndexInUse as error:  # temporary; later calls raise it
                 _log.info("%s", error.sentence)
             except ByokError as error:
@@ -110,14 +112,6 @@ class CodeContext(Struct, eq=False):
             except (TypeError, ValueError, OverflowError, sqlite3.Error):
                 # Rows that byok never wrote. Later calls raise, and chats continue.
                 _log.exception("the code index cannot be opened")
-
-    async def open(self) -> None:
-        """Open the index now, even without a workspace.
-
-        Raises:
-            ByokError: the files cannot be used.
-        """
-        await self._open_engine()
 
     async def close(self) -> None:
         """Close the index if it is open."""
@@ -140,7 +134,7 @@ class CodeContext(Struct, eq=False):
         if names.is_empty:
             return UnknownBlobs()
         try:
-            engine = (await self._open_engine()).engine
+            engine = (await self.open()).engine
         except ByokError as error:
             _log.warning("%s", error.sentence)
             return UnknownBlobs()
@@ -157,7 +151,7 @@ class CodeContext(Struct, eq=False):
         Raises:
             ByokError: the files about code cannot be used.
         """
-        return await (await self._open_engine()).passages.find(question, length)
+        return await (await self.open()).passages.find(question, length)
 
     def is_secret(self, path: str) -> bool:
         """Tell whether a file's name is that of a secret.
@@ -171,23 +165,26 @@ class CodeContext(Struct, eq=False):
     async def text_of(self, name: str) -> str | None:
         """Return the text of a blob by the client's name for it; None if unknown."""
         try:
-            engine = (await self._open_engine()).engine
+            engine = (await self.open()).engine
         except ByokError as error:
             _log.warning("%s", error.sentence)
             return None
         return await asyncio.to_thread(engine.contents.text_of, to_bytes(name))
 
-    async def _open_engine(self) -> _Opened:
+    async def open(self) -> OpenIndex:
         """Return the open index; open it first if it is closed or has failed.
 
         Opening completes even if the caller is cancelled: an index that is half closed
         would keep its files locked.
+
+        Raises:
+            ByokError: the files cannot be used.
         """
         if self._open is not None and self._open.engine.store.trouble is None:
             return self._open
         return await to_the_end(self._open_anew())
 
-    async def _open_anew(self) -> _Opened:
+    async def _open_anew(self) -> OpenIndex:
         async with self._opening:
             if self._is_given_up:
                 raise IndexInUse("byok restarts: the new process has the index.")
@@ -214,7 +211,7 @@ class CodeContext(Struct, eq=False):
                 finder = PassageFinder(
                     engine, retriever.ranker, self.mode, lambda: self.aids
                 )
-                self._open = _Opened(engine, retriever, finder)
+                self._open = OpenIndex(engine, retriever, finder)
                 if self.vectors is not None:
                     self._stack.push_async_callback(self.vectors.close)
                     await self.vectors.open(engine)
@@ -239,7 +236,7 @@ class CodeContext(Struct, eq=False):
     # --- Uploaded blobs ---
     async def find_missing(self, names: Sequence[bytes]) -> "Missing":
         """Return which of these names must be uploaded, or cannot be searched yet."""
-        return await (await self._open_engine()).engine.uploads.find_missing(names)
+        return await (await self.open()).engine.uploads.find_missing(names)
 
     async def upload(self, uploads: Sequence[Upload]) -> list[bytes]:
         """Store file versions, and return the names that byok computes for them.
@@ -249,23 +246,23 @@ class CodeContext(Struct, eq=False):
         Raises:
             NotReady: the disk is full.
         """
-        return await (await self._open_engine()).engine.uploads.upload(uploads)
+        return await (await self.open()).engine.uploads.upload(uploads)
 
     async def checkpoint(self, names: BlobNames) -> str | None:
         """Return an id that stands for a set of blobs; None if its base is unknown."""
-        uploads = (await self._open_engine()).engine.uploads
+        uploads = (await self.open()).engine.uploads
         return await uploads.checkpoint(names.checkpoint, names.added, names.deleted)
 
     # --- Questions ---
     async def retrieve(self, request: RetrievalRequest) -> Retrieval:
         """Answer a question about code with excerpts, as text for a model."""
-        return await (await self._open_engine()).retriever.answer(request)
+        return await (await self.open()).retriever.answer(request)
 
     async def search(
         self, question: str, limit: int, roots: Sequence[str], *, lines: int = 0
     ) -> Json:
         """Return the best files, their scores and reasons (`Retriever.search`)."""
-        return await (await self._open_engine()).retriever.search(
+        return await (await self.open()).retriever.search(
             question, limit, roots, lines=lines
         )
 
@@ -278,7 +275,7 @@ class CodeContext(Struct, eq=False):
         remote = await asyncio.to_thread(lambda: server.status) if server else None
         if self._open is None and not self.database.exists():
             return IndexStatus("standby", "", 0, self.mode, remote=remote)
-        engine = (await self._open_engine()).engine
+        engine = (await self.open()).engine
         return IndexStatus(
             engine.state,
             engine.indexer.error,
@@ -297,16 +294,16 @@ class CodeContext(Struct, eq=False):
         Raises:
             ConfigError: the folder cannot be a workspace.
         """
-        engine = (await self._open_engine()).engine
+        engine = (await self.open()).engine
         return _report_of(await engine.add(root, permanent=permanent))
 
     async def remove(self, root: Path) -> bool:
         """Remove a workspace; False if the folder is none."""
-        return await (await self._open_engine()).engine.remove(root)
+        return await (await self.open()).engine.remove(root)
 
     async def rebuild(self) -> int:
         """Index every file again; return how many there are."""
-        return await (await self._open_engine()).engine.rebuild()
+        return await (await self.open()).engine.rebuild()
 
     async def find_skipped(
         self, root: str, reason: "SkipReason | None", offset: int, limit: int
@@ -318,7 +315,7 @@ class CodeContext(Struct, eq=False):
         """
         from byok.search.index.report import find_skipped
 
-        engine = (await self._open_engine()).engine
+        engine = (await self.open()).engine
         for space in engine.workspaces:
             if str(space.root) == root:
                 return await asyncio.to_thread(
@@ -339,7 +336,7 @@ class CodeContext(Struct, eq=False):
         """Return files of some or all workspaces that are not indexed."""
         from byok.search.index.report import find_skipped_by_path
 
-        engine = (await self._open_engine()).engine
+        engine = (await self.open()).engine
         spaces = [
             space
             for space in engine.workspaces
@@ -357,7 +354,7 @@ class CodeContext(Struct, eq=False):
         """
         from byok.search.index.report import explain_path
 
-        engine = (await self._open_engine()).engine
+        engine = (await self.open()).engine
         return await asyncio.to_thread(
             explain_path, engine.workspaces, engine.store, path
         )

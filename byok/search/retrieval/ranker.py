@@ -13,7 +13,7 @@ from msgspec.structs import replace
 from byok.search.index.contents import Contents, Entry
 from byok.search.index.engine import ContextEngine
 from byok.search.index.files.languages import kind_of
-from byok.search.index.parse.prepare import NameKind, base_mark, exact_mark, use_mark
+from byok.search.index.parse.prepare import NameKind, exact_mark
 from byok.search.index.parse.tokens import COMPOUND, terms
 from byok.search.index.store.chunk_index import CANDIDATES, ChunkScore
 from byok.search.index.types import Kind
@@ -300,9 +300,9 @@ class Ranker(Struct, eq=False):
     def _find_name(
         self, question: NameQuestion, hits: Sequence[ChunkScore], scope: Scope
     ) -> NameMatch:
-        marks = {base_mark(question.name): 1.0}
+        marks = {exact_mark(NameKind.BASE, question.name): 1.0}
         if question.intent is not NameIntent.IMPLEMENTATIONS:
-            marks[use_mark(question.name)] = 1.0
+            marks[exact_mark(NameKind.USED, question.name)] = 1.0
         using = self.engine.store.index.find_marked(marks, scope.view, _MAX_USES)
         defining = self._find_definitions(question.name, scope)
         if question.intent is NameIntent.IMPLEMENTATIONS:  # types, where there are any

@@ -111,7 +111,8 @@ class Retriever:
         has_question = bool(query.strip())
         parts: list[str] = [] if has_question else [_NO_QUESTION]
         if has_question and request.code:
-            parts.append(await self._answer_code(query, scope, length))
+            async with self._aids().ask_remote(query, scope) as task:
+                parts.append(await self._answer_code(query, scope, length, task))
         elif has_question and not request.commits:
             parts.append("Code retrieval was disabled for this request.\n")
         if has_question and request.commits:
@@ -191,18 +192,14 @@ class Retriever:
         ranking = ranking._replace(files=files)
         return await asyncio.to_thread(self._write, ranking, query, scope, length)
 
-    async def _answer_code(self, text: str, scope: Scope, length: int) -> str:
-        """Answer from the workspaces, with hits of the search server below, if any."""
-        async with self._aids().ask_remote(text, scope) as remote_task:
-            return await self._answer_from_workspaces(text, scope, length, remote_task)
-
-    async def _answer_from_workspaces(
+    async def _answer_code(
         self,
         text: str,
         scope: Scope,
         length: int,
-        remote_task: "asyncio.Task[RemoteAnswer] | None" = None,
+        remote_task: "asyncio.Task[RemoteAnswer] | None",
     ) -> str:
+        """Answer from the workspaces, with hits of the search server below, if any."""
         by_index = self._is_index_used(scope)
         is_empty = not scope.view.ids and (
             scope.has_named_blobs or not scope.workspaces

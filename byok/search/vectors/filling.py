@@ -29,11 +29,10 @@ from typing import TYPE_CHECKING, TypeAlias
 from msgspec import Struct, field
 
 from byok.core.bounded import BoundedMap, split_into_batches
-from byok.core.errors import ByokError
+from byok.core.errors import ByokError, UpstreamGarbled
 from byok.search.index.contents import Contents, Entry
 from byok.search.index.store.schema import SPAN_BYTES
 from byok.search.index.types import Span
-from byok.search.vectors.numeric import check_shape
 from byok.search.vectors.recipe import ChunkText, is_embedded, texts_of
 from byok.search.vectors.store import listings
 from byok.search.vectors.store.database import Space
@@ -315,7 +314,13 @@ class Filling(Struct, eq=False):
         if missing:
             texts = [text for text, _ in missing.values()]
             vectors = await self.embedder.embed_documents(texts)
-            check_shape(vectors, len(texts), space.name.dimensions)
+            shape = (len(texts), space.name.dimensions)
+            if vectors.shape != shape:
+                raise UpstreamGarbled(
+                    f"{shape[0]} vectors of {shape[1]} numbers were asked for; the "
+                    f"shape of what came is {vectors.shape}.",
+                    code="embedding_garbled",
+                )
             await asyncio.to_thread(self.store.put, space, list(missing), vectors)
             self._batches += 1
             if self.team is not None:

@@ -8,10 +8,7 @@ the speed differs.
 
 import os
 import zlib
-from collections.abc import Sequence
 from typing import TYPE_CHECKING, NamedTuple
-
-from byok.core.errors import UpstreamGarbled
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -64,20 +61,6 @@ def quantise(vectors: "Vectors") -> Quantised:
     return Quantised(numbers, scales.astype(np.float32), usable)
 
 
-def check_shape(vectors: "Vectors", count: int, dimensions: int) -> None:
-    """Check the number and the dimensions of vectors.
-
-    Raises:
-        UpstreamGarbled: they differ from what was requested.
-    """
-    if vectors.shape != (count, dimensions):
-        raise UpstreamGarbled(
-            f"{count} vectors of {dimensions} numbers were asked for; the shape of "
-            f"what came is {vectors.shape}.",
-            code="embedding_garbled",
-        )
-
-
 def normalise(vector: "Vectors") -> "NDArray[np.float32] | None":
     """Return a vector with length 1, as (dimensions,); None if it has no direction."""
     row = np.asarray(vector, np.float64).ravel()
@@ -85,11 +68,6 @@ def normalise(vector: "Vectors") -> "NDArray[np.float32] | None":
     if not np.isfinite(length) or length <= np.finfo(np.float32).tiny:
         return None
     return (row / length).astype(np.float32)
-
-
-def select_rows(rows: Quantised, order: Sequence[int]) -> Quantised:
-    """Return the rows with these indexes, in this order."""
-    return Quantised(rows.numbers[order], rows.scales[order], rows.usable[order])
 
 
 def checksum(numbers: bytes, scale: float) -> int:

@@ -153,20 +153,15 @@ def _has_letter(line: str) -> bool:
 
 def _outline_and_start(body: Sequence[str]) -> list[str]:
     """Return the outline of a chunk's later lines, then its first lines."""
-    lines = _dedent(body)
+    expanded = [line.expandtabs(_TAB_WIDTH).rstrip() for line in body if line.strip()]
+    shared = min(map(_indent, expanded), default=0)
+    lines = [line[shared:] for line in expanded]
     outline = [
         line[:_MAX_HEADING_CHARS]
         for line in lines[_FIRST_LINES:]
         if not line.startswith((" ", *_COMMENTS, *_CLOSERS)) and _has_letter(line)
     ]
     return outline[:_MAX_OUTLINE] + lines[:_FIRST_LINES]
-
-
-def _dedent(lines: Sequence[str]) -> list[str]:
-    """Return the lines that are not blank, without their common indentation."""
-    expanded = [line.expandtabs(_TAB_WIDTH).rstrip() for line in lines if line.strip()]
-    shared = min(map(_indent, expanded), default=0)
-    return [line[shared:] for line in expanded]
 
 
 def count_chunks(store: "Store") -> int:

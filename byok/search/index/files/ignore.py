@@ -18,7 +18,6 @@ from byok.core.bounded import SaidOnce
 from byok.core.code_query import ExcludingRule
 from byok.core.platform.programs import clean_environment, find_program, run_program
 from byok.search.index.files.gitignore import Patterns, pattern_lines
-from byok.search.index.files.reading import Folder, Unreadable
 from byok.search.index.files.repository import (
     is_other_work_tree,
     load,
@@ -313,22 +312,13 @@ def rules_of(root: Path, options: IndexOptions) -> Rules:
     """Return the ignore rules of a workspace; byok's own folders are skipped."""
     own = OwnFolders(options.own_folders)
     return Rules(
-        partial(_ignore_file, root),
+        partial(load, root),
         outside=partial(rules_outside, root),
         allow_secret=options.allow_secret,
         extensions=options.extensions,
         is_own=lambda path: own.include(f"{root}/{path}"),
         is_work_tree=lambda path: is_other_work_tree(f"{root}/{path}", root),
     )
-
-
-def _ignore_file(root: Path, path: str) -> bytes | None:
-    """Return the content of a workspace's ignore file, or None."""
-    try:
-        with Folder(root) as folder:
-            return folder.load(path)
-    except Unreadable:
-        return None
 
 
 def _escape(path: str) -> str:
@@ -374,7 +364,7 @@ def rules_outside(root: Path) -> list[Outside]:
     in it, and its configuration is not read.
     """
     files = [
-        Outside(str(path), load(path) or b"", below)
+        Outside(str(path), load(path.parent, path.name) or b"", below)
         for path, below in places_outside(root)
     ]
     return [file for file in files if file.content]

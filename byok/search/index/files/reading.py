@@ -14,7 +14,6 @@ from byok.search.index.types import FileFacts, SkipReason
 
 _MAX_ATTEMPTS = 2
 _MAX_DEPTH = 128
-_MAX_CONTROL_BYTES = 1 << 20
 BY_DESCRIPTOR = os.open in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _SAFE_FLAGS = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
 _STEP_FLAGS = _SAFE_FLAGS | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_PATH", 0)
@@ -84,13 +83,6 @@ class Folder:
             finally:
                 os.close(fd)
         raise Unreadable(SkipReason.UNSTABLE)
-
-    def load(self, path: str) -> bytes | None:
-        """Return the content of an ignore file or one of git's, or None."""
-        try:
-            return self.read(path, _MAX_CONTROL_BYTES)[0]
-        except Unreadable:
-            return None
 
     def open_folder(self, path: str) -> int:
         """Return a descriptor of a folder ("" is the root) for listing it.

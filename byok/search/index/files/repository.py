@@ -9,6 +9,7 @@ from byok.search.index.files.reading import Folder, Unreadable
 # Files that change with each commit and checkout; which of them exist depends on the
 # format of the references.
 _CHANGING_FILES = ("HEAD", "logs/HEAD", "reftable/tables.list")
+_MAX_BYTES = 2**20
 # Time, size and inode of files; None for a file that does not exist.
 Marks = tuple[tuple[int, int, int] | None, ...]
 
@@ -59,18 +60,18 @@ def marks_of(repository: Repository | None) -> Marks:
     return tuple(map(_mark, repository.changing_files)) if repository else ()
 
 
-def load(path: Path) -> bytes | None:
+def load(folder: Path, path: str) -> bytes | None:
     """Return an ignore file or a file of git, or None if it is unreadable."""
     try:
-        with Folder(path.parent) as opened:
-            return opened.load(path.name)
+        with Folder(folder) as opened:
+            return opened.read(path, _MAX_BYTES)[0]
     except Unreadable:
         return None
 
 
 def _linked_folder(link: Path, prefix: str = "") -> Path | None:
     """Return the folder that a file of git names, relative to that file."""
-    text = os.fsdecode((load(link) or b"").strip())
+    text = os.fsdecode((load(link.parent, link.name) or b"").strip())
     path = text.removeprefix(prefix).strip()
     # Windows would take such a path for one on another machine.
     if not path or not text.startswith(prefix) or path.startswith(("//", "\\\\")):

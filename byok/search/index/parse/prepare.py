@@ -169,11 +169,13 @@ def _documents(
 
 
 class NameKind(StrEnum):
-    """What a name denotes; the value is the letter of its marks."""
+    """What a name denotes, or how it is used; the value is the letter of its marks."""
 
     TYPE = "t"
     FUNCTION = "f"
     OTHER = "o"
+    USED = "u"  # called, or used as a type
+    BASE = "b"  # extended or implemented
 
 
 # Patterns of kinds of nodes, such as `method_declaration` and `class_specifier`; the
@@ -234,20 +236,11 @@ def name_marks(node: str, name: str) -> list[str]:
     return marks
 
 
-def use_mark(name: str) -> str:
-    """Return the mark of chunks that call a name, or use it as a type."""
-    return f":u:{name}"
-
-
-def base_mark(name: str) -> str:
-    """Return the mark of chunks in which something extends or implements a name."""
-    return f":b:{name}"
-
-
 @lru_cache(maxsize=20_000)
 def _reference_mark(reference: bytes) -> str:
     """Return the mark of a reference; "" if it has one letter, or is no name."""
     plain = plain_name(reference[1:].decode("utf-8", "replace"))
     if len(plain) < _MIN_REFERENCE_CHARS:
         return ""
-    return base_mark(plain) if reference.startswith(BASE) else use_mark(plain)
+    is_base = reference.startswith(BASE)
+    return exact_mark(NameKind.BASE if is_base else NameKind.USED, plain)

@@ -85,7 +85,7 @@ class Disk(Struct, eq=False):
             for folder in workspace.steering.folders:
                 enter(folder)
         known = self._indexed_files(tops)
-        compared = workspace.compare(
+        changed, gone = workspace.compare(
             {path: facts for path, (facts, _) in known.items()},
             limit=limit,
             tops=tops,
@@ -93,7 +93,7 @@ class Disk(Struct, eq=False):
         )
         self.watcher.remove_unentered(tops, entered)
         versions = {path: name for path, (_, name) in known.items()}
-        return Difference(self._tasks(compared.changed, versions), compared.gone)
+        return Difference(self._tasks(changed, versions), gone)
 
     def classify(self, paths: Collection[str]) -> Difference:
         """Sort paths into changed files, files that are gone, and folders to walk.

@@ -5,7 +5,6 @@ import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple
 
 from byok.core.escapes import is_text
 from byok.search.index.files.ignore import IGNORE_FILES, Rules
@@ -122,13 +121,6 @@ class Stopped(Exception):
     """The walk was stopped before its end."""
 
 
-class Comparison(NamedTuple):
-    """Differences between disk and index: paths to read, paths that are gone."""
-
-    changed: list[str]
-    gone: list[str]
-
-
 class Workspace:
     """A declared folder and its files; changed by the writer thread, under a lock.
 
@@ -160,10 +152,11 @@ class Workspace:
         limit: int,
         tops: Collection[str] = WHOLE,
         entering: Callable[[str], None] = lambda path: None,
-    ) -> Comparison:
+    ) -> tuple[list[str], list[str]]:
         """Walk the folders `tops`, and compare with the `known` files in them.
 
-        `entering` is called with each folder before it is listed.
+        Return the paths of files to read, and of those that are gone. `entering` is
+        called with each folder before it is listed.
 
         Raises:
             TooManyFiles: more than `limit` files would be indexed.
@@ -195,7 +188,7 @@ class Workspace:
             elsewhere = [p for p in self._others if not is_below(p, tops)]
             self._others = {p for p in paths if p not in self._members}
             self._others.update(elsewhere)
-        return Comparison(changed, list(missing))
+        return changed, list(missing)
 
     def load(self, files: Mapping[str, int | None]) -> None:
         """Set the files from the database, with their blobs."""

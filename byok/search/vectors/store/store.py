@@ -15,7 +15,7 @@ from byok.core.errors import ConfigError
 from byok.core.platform.paths import make_private
 from byok.search.index.store.chunk_index import View
 from byok.search.retrieval.model_aids import NearChunks
-from byok.search.vectors.numeric import cosine, normalise, quantise, select_rows
+from byok.search.vectors.numeric import Quantised, cosine, normalise, quantise
 from byok.search.vectors.store import database, listings
 from byok.search.vectors.store.database import LEFT, Space, VectorDatabase, first_id
 from byok.search.vectors.store.listings import FillProgress
@@ -279,7 +279,10 @@ class VectorStore:
                     "INSERT OR REPLACE INTO refused VALUES(?, ?, ?)",
                     [(space.id, ids[key], today()) for key in refused],
                 )
-                good_rows = select_rows(rows, [row_of[key] for key in good])
+                order = [row_of[key] for key in good]
+                good_rows = Quantised(
+                    rows.numbers[order], rows.scales[order], rows.usable[order]
+                )
                 stored = opened.store(list(good.values()), good_rows) if good else None
             if stored:
                 try:

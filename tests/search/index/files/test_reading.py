@@ -5,6 +5,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -163,7 +164,8 @@ def test_no_descriptor_stays_open(root: Path) -> None:
     before = next_descriptor()
     with Folder(root) as folder:
         for path in ("a/b/c.txt", "a/x/y", "a/b", "a/b/c.txt/d", "a/\0/c"):
-            folder.load(path)
+            with suppress(Unreadable):
+                folder.read(path, 2**20)
     folder.close()
     assert next_descriptor() == before
 

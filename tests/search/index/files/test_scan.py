@@ -3,6 +3,7 @@
 import os
 import shutil
 import socket
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -10,16 +11,16 @@ from typing import Any
 import pytest
 
 from byok.search.index.files.ignore import Rules
-from byok.search.index.files.reading import Folder, facts_of
+from byok.search.index.files.reading import facts_of
+from byok.search.index.files.repository import load
 from byok.search.index.files.scan import Counters, walk
 from byok.search.index.types import MAX_BYTES, FoundFile, Skipped, SkipReason
 
 
 def scanned(root: Path, **options: Any) -> tuple[list[FoundFile | Skipped], Counters]:
     counters = Counters()
-    with Folder(root) as folder:
-        rules = Rules(folder.load, **options)
-        entries = [entry for batch in walk(root, rules, counters) for entry in batch]
+    rules = Rules(partial(load, root), **options)
+    entries = [entry for batch in walk(root, rules, counters) for entry in batch]
     return entries, counters
 
 
@@ -143,11 +144,10 @@ def test_scan_leaves_out_a_folder_without_permission(root: Path) -> None:
 
 def test_scan_leaves_out_a_folder_that_vanishes(root: Path) -> None:
     put(root, *(f"a/{number}" for number in range(300)), "b/x", "c/x")
-    with Folder(root) as folder:
-        batches = walk(root, Rules(folder.load), Counters())
-        next(batches)
-        shutil.rmtree(root / "b")
-        entries = [entry for batch in batches for entry in batch]
+    batches = walk(root, Rules(partial(load, root)), Counters())
+    next(batches)
+    shutil.rmtree(root / "b")
+    entries = [entry for batch in batches for entry in batch]
     assert Skipped("b/", SkipReason.NOT_ACCESSIBLE) in entries
     assert "c/x" in [entry.path for entry in entries]
 
@@ -160,11 +160,10 @@ def test_scan_steps_are_bounded(root: Path) -> None:
         (root / f"empty/{number}").mkdir(parents=True)
     put(root, *(f"many/{number}/x.py" for number in range(300)))
     counters = Counters()
-    with Folder(root) as folder:
-        sizes, probed = [], [0]
-        for batch in walk(root, Rules(folder.load), counters):
-            sizes.append(len(batch))
-            probed.append(counters.names_probed)
+    sizes, probed = [], [0]
+    for batch in walk(root, Rules(partial(load, root)), counters):
+        sizes.append(len(batch))
+        probed.append(counters.names_probed)
     assert max(sizes) <= 512
     assert max(b - a for a, b in pairwise(probed)) <= 1_024
     assert sum(sizes) == counters.accepted == 1_300
