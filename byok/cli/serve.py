@@ -97,7 +97,8 @@ def serve(
 def run(options: RequestedOptions, *, ensure: bool) -> None:
     """Run the daemon until it is stopped; with `ensure` not if one runs already."""
     if not ensure:
-        tell("byok starts")
+        with contextlib.suppress(OSError):  # nobody reads stderr
+            tell("byok starts")
     from byok.server.control import Source
     from byok.server.run import Serving
     from byok.settings import refuse_key
