@@ -7,6 +7,7 @@ from msgspec import Struct
 
 from byok.core.language import language_in_force, translator_into
 from byok.core.late import late_function
+from byok.core.platform.installation import find_command, make_pasteable, make_plain
 from byok.core.routing import Service
 from byok.features.running import Features
 from byok.protocols.v1.recent_answers import RecentAnswers
@@ -84,6 +85,7 @@ def make_endpoints(
             services, lasting.control, lasting.features, lasting.sessions.admit
         ),
     }
+    translate, command = translator_into(language_in_force()), find_command()
     generator = Generator(
         chooser,
         services.defaults,
@@ -94,7 +96,7 @@ def make_endpoints(
         partial(LineStream, headers=LINE_HEADERS, timing=timing),
         services.chat_places,
         admit,
-        translator_into(language_in_force()),
+        lambda text: make_pasteable(translate(make_plain(text)), command),
     )
     handlers = Handlers(
         generator,
