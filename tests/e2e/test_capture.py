@@ -1,21 +1,29 @@
-"""What a real daemon captures: all four hops, without the secrets that pass there."""
+"""What a daemon captures: all four hops, without the secrets that pass there."""
 
 import asyncio
 import json
 import signal
 from pathlib import Path
+from typing import Any
 
 import pytest
 
+from byok.core.platform.paths import find_paths
 from byok.core.record import Hop
-from byok.features.capture.capture import Capture, CaptureFolder
+from byok.features.capture.capture import Capture, CaptureFolder, encode_capture
+from byok.features.capture.scrub import hide_content
+from byok.settings import load_settings
 from tests.fakes.bodies import tool
 from tests.fakes.daemon import Editor
 from tests.fakes.patience import until
 from tests.fakes.program import HELD, KEY, Program, configure, serving, streams
 from tests.fakes.raw import RawAnswer
+from tests.fakes.replay import recorded
 from tests.fakes.upstream import FakeUpstream, Script, delta, event
 from tests.fakes.values import forms
+from tools.replay.__main__ import replay_recorded
+from tools.replay.turn import compare_turns, read_turn
+from tools.trials.daemon import OVERRIDES
 
 QUERY, COOKIE, OWN = "query-canary-0123", "cookie-canary-456", "sk-" + "oWn1" * 8
 CANARIES = (KEY, QUERY, COOKIE, OWN)
@@ -150,3 +158,62 @@ async def test_capture_refuses_what_it_does_not_know(
     fake: FakeUpstream, editor: Editor, body: object
 ) -> None:
     assert (await editor.post("/byok/capture", body)).status == 422
+
+
+# Recorded tool turns of real providers: captured, replayed offline, reported.
+
+MOST = 12
+
+
+def tool_turns(shared: Path) -> list[dict[str, Any]]:
+    """Return a tool turn of each provider."""
+    rows = recorded(shared, "chat_stream")
+    turns = [row for row in rows if (row["expected"] or {}).get("tool_calls")]
+    by_provider = {row["provider"]: row for row in turns}
+    return [by_provider[name] for name in sorted(by_provider)][:MOST]
+
+
+def tools_of(item: dict[str, Any]) -> list[dict[str, Any]]:
+    names = {call["name"] for call in item["expected"]["tool_calls"]}
+    return [tool(name, {"type": "object"}) for name in sorted(names)]
+
+
+async def capture_item(editor: Editor, item: dict[str, Any]) -> Capture:
+    reply = await editor.chat(
+        f"Go on; my key is {OWN}.",
+        model=f"byok:replay:{item['id']}@split=7",
+        tool_definitions=tools_of(item),
+    )
+    await editor.post("/byok/capture")
+    return CaptureFolder(find_paths().captures).read(reply.headers["X-Request-Id"])
+
+
+@pytest.mark.shared
+async def test_a_recorded_tool_turn_is_captured_replayed_and_reported(
+    shared: Path, replay: str, replay_editor: Editor
+) -> None:
+    upstream = {"replay": {"base_url": f"{replay}/v1", "timeout": 60}}
+    settings = load_settings(find_paths().config, {**OVERRIDES, "upstreams": upstream})
+    await replay_editor.post("/byok/capture", {"switch": "on"})
+    items = tool_turns(shared)
+    assert len(items) == MOST
+    for item in items:
+        capture = await capture_item(replay_editor, item)
+        assert capture.text(Hop.FROM_UPSTREAM, 1), item["id"]
+        before = read_turn("/chat-stream", capture.text(Hop.TO_CLIENT))
+        assert before.calls, item["id"]
+        text = await replay_recorded(capture, settings, find_paths())
+        now = read_turn("/chat-stream", text)
+        assert compare_turns(before, now, lines=True) == [], item["id"]
+        assert OWN.encode() not in encode_capture(capture)
+        report = encode_capture(hide_content(capture)).decode()
+        for call in item["expected"]["tool_calls"]:
+            check_hidden(call, report)
+
+
+def check_hidden(call: dict[str, Any], report: str) -> None:
+    """No value of the arguments stands in the report."""
+    arguments = call["arguments"]
+    for value in arguments.values() if isinstance(arguments, dict) else ():
+        if isinstance(value, str) and len(value) > 8:
+            assert value not in report

@@ -2,15 +2,19 @@
 
 import random
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import pytest
 
 from byok.core.platform.paths import find_paths
+from byok.core.record import current_record
 from byok.search.index.files.text import split_lines
 from byok.search.index.store.store import Store
-from tests.fakes.clients import MISSING, blob, indexed, upload
+from byok.search.retrieval.model_aids import ModelAids, ReadChunks
+from byok.search.retrieval.query import Query
+from byok.search.retrieval.rank import RankedFile
+from tests.fakes.clients import MISSING, blob, find_code, indexed, upload
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.upstream import FakeUpstream
 
@@ -338,3 +342,51 @@ async def test_a_chat_without_blobs_opens_nothing(
         assert reply.lines[0]["workspace_file_chunks"] == []
         assert reply.lines[0]["unknown_blob_names"] == []
     assert not find_paths().database.exists()
+
+
+class Seen:
+    """A rerank that only looks at where its question may go."""
+
+    def __init__(self) -> None:
+        self.places: list[frozenset[str] | None] = []
+
+    async def __call__(
+        self,
+        question: str,
+        query: Query,
+        files: Sequence[RankedFile],
+        read: ReadChunks,
+    ) -> list[RankedFile]:
+        self.places.append(current_record().chat_upstreams)
+        return [*files]
+
+
+async def chat_in(editor: Editor, window: str, model: str, **fields: Any) -> None:
+    body = {"message": "Go on.", "model": model, **fields}
+    headers = {"X-Request-Session-Id": window}
+    assert (await editor.post("/chat-stream", body, headers=headers)).status == 200
+
+
+async def test_questions_know_where_the_chats_of_their_window_went() -> None:
+    async with FakeUpstream() as near, FakeUpstream() as far:
+        upstreams = {
+            "near": {"base_url": near.url, "model": "n"},
+            "far": {"base_url": far.url, "model": "f"},
+        }
+        async with running({"upstreams": upstreams}) as editor:
+            seen = Seen()
+            editor.services.context.aids = ModelAids(rerank=seen)
+            lion, bear = blob("lion.py", "lion\n"), blob("bear.py", "lions\n")
+            blobs = {"added_blobs": await indexed(editor, lion, bear)}
+
+            async def places(window: str) -> frozenset[str] | None:
+                await find_code(editor, "the lions", window=window, blobs=blobs)
+                return seen.places.pop()
+
+            assert await places("a") is None
+            await chat_in(editor, "a", "byok:far:x")
+            await chat_in(editor, "b", "")
+            await chat_in(editor, "b", "byok:far:x", silent=True)  # a job, not a chat
+            assert await places("a") == frozenset({"far"})
+            assert await places("b") == frozenset({"near"})
+            assert await places("c") is None

@@ -1,4 +1,4 @@
-"""Too much at once: sockets, requests, bytes, open files, memory."""
+"""Too much at once, or too slowly: sockets, requests, bytes, open files, memory."""
 
 import asyncio
 import contextlib
@@ -13,7 +13,7 @@ import pytest
 
 from byok.core.daemon.token import rotate_token
 from byok.server.http.deadlines import Timing
-from tests.fakes.daemon import Editor, running
+from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.patience import PATIENCE, until
 from tests.fakes.program import Program, configure, serving
 from tests.fakes.raw import RawConnection, connected, filled, request
@@ -46,6 +46,7 @@ async def closed(connection: RawConnection) -> bool:
     "half",
     [
         pytest.param(b"", id="nothing"),
+        pytest.param(b"POST /chat-stream HT", id="half-a-line"),
         pytest.param(b"POST /chat HTTP/1.1\r\nHost: HOST\r\nX-Half", id="half-a-head"),
         pytest.param(request(length=b"Content-Length: 9", body=b"{"), id="half-a-body"),
     ],
@@ -63,6 +64,48 @@ async def test_hundreds_that_say_half_are_closed_and_keep_nobody_waiting(
                 assert reply.last["stop_reason"] == 1
             ends = [closed(connection) for connection in half_open]
             assert all(await asyncio.wait_for(asyncio.gather(*ends), PATIENCE))
+
+
+async def test_deadline_ends_with_a_complete_head() -> None:
+    async with (
+        running(upstream="demo", timing=QUICK) as editor,
+        connected(editor.daemon.port) as connection,
+    ):
+        whole = filled(request(), editor.daemon.port, editor.token)
+        await connection.send(whole)
+        assert (await connection.answer()).status == 200
+        await asyncio.sleep(2 * QUICK.head)
+        await connection.send(whole)
+        assert (await connection.answer()).status == 200
+
+
+@pytest.mark.case("F17")
+async def test_deadline_of_a_request_body_is_408() -> None:
+    async with (
+        running(upstream="demo", timing=QUICK) as editor,
+        connected(editor.daemon.port) as connection,
+    ):
+        half = request(body=b'{"message": "ha', length=b"Content-Length: 100")
+        await connection.send(filled(half, editor.daemon.port, editor.token))
+        refused = await connection.answer()
+        assert (refused.status, refused.code) == (408, "body_timeout")
+
+
+@pytest.mark.case("F16")
+async def test_deadline_of_a_client_that_does_not_read(
+    fake: FakeUpstream,
+) -> None:
+    flood = [delta(content="x" * 60_000)] * 250
+    fake.play(Script(flood, end="hang"), answer("Fine."))
+    settings = {**settings_for(fake.url), "limits": {"streams": 1, "waiting": 0}}
+    async with (
+        running(settings, timing=QUICK) as editor,
+        connected(editor.daemon.port) as connection,
+    ):
+        asked = request(target=b"/chat-stream", body=b'{"message": "Flood."}')
+        await connection.send(filled(asked, editor.daemon.port, editor.token))
+        await asyncio.wait_for(fake.hung_up.wait(), PATIENCE)
+        assert (await editor.chat("And now?")).text == "Fine."
 
 
 @pytest.mark.case("B94")

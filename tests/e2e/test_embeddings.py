@@ -1,5 +1,9 @@
-"""A daemon whose user named an embedding model: what is found, and what is sent."""
+"""A daemon whose user named an embedding model: what is found, and what is sent.
 
+Daemons of a team embed each text once, and a dead server changes no answer.
+"""
+
+import itertools
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -8,13 +12,15 @@ from typing import Any
 import pytest
 
 from byok.core.platform.paths import find_paths
-from byok.search.vectors.types import EmbeddingState
+from byok.search.vectors.types import EmbeddingState, EmbeddingStatus
 from byok.settings import load_settings
 from tests.fakes.clients import find_code, until_complete
 from tests.fakes.daemon import Editor, running
 from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.engines import written
 from tests.fakes.patience import until
+from tests.fakes.project import git
+from tests.fakes.qdrant_server import QdrantServer, answer
 from tests.fakes.values import forms
 
 # No word of it is in any file; the model knows which words mean the same.
@@ -213,3 +219,79 @@ async def test_a_model_is_switched_on_and_off_while_the_daemon_runs(
         await editor.daemon.use(loaded(None))
         assert await ask(editor, QUESTION) == plain
         assert len(server.requests) == asked
+
+
+# Teams whose daemons share what they embedded.
+
+OVEN = "where is the oven"
+KEY, SALT = "key-of-the-qdrant-server", "salt-that-only-this-team-has"
+KEYS = {"BYOK_KEY_TEAM_INDEX": KEY, "BYOK_KEY_TEAM_INDEX__SALT": SALT}
+_HOMES = itertools.count()
+
+
+@pytest.fixture
+async def team(root: Path) -> AsyncIterator[QdrantServer]:
+    """A server for the members of a team, whose repository is `root`."""
+    git(root, "init", "-q")
+    git(root, "remote", "add", "origin", "https://git.example/owner/zoo.git")
+    async with QdrantServer() as made:
+        made.keys = {KEY: "rw"}
+        yield made
+
+
+@asynccontextmanager
+async def member(
+    root: Path, server: EmbeddingServer, url: str = "", *, write: bool = False
+) -> AsyncIterator[tuple[Editor, EmbeddingStatus]]:
+    """Run a daemon with a home of its own, and wait until it is complete."""
+    shared = {"team": {"url": url, "team": "a", "write": write}} if url else {}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("BYOK_HOME", str(root.parent / f"home-{next(_HOMES)}"))
+        async with running(
+            settings(root, server, **shared), upstream="demo", environ=KEYS
+        ) as editor:
+            await filled(editor)
+            yield editor, await editor.services.embeddings.status()
+
+
+def texts_of(server: EmbeddingServer) -> list[str]:
+    """The texts of files, without that of the probe."""
+    return [text for text in server.texts if text.startswith(tuple(FILES))]
+
+
+@pytest.mark.case("B127")
+async def test_a_second_daemon_embeds_nothing(
+    root: Path, server: EmbeddingServer, team: QdrantServer
+) -> None:
+    async with member(root, server, team.url, write=True) as (editor, told):
+        assert told.note == ""
+        pushed = await editor.post("/byok/embed/push")
+        assert pushed.json["pushed"] == 3
+        first = await ask(editor, OVEN)
+    assert len(texts_of(server)) == 3
+    async with member(root, server, team.url) as (editor, told):
+        assert told.team is not None
+        assert (told.team.fetched, told.note) == (3, "")
+        assert await ask(editor, OVEN) == first
+        assert (await editor.post("/byok/embed/pull")).json["pulled"] == 0
+        refused = await editor.post("/byok/embed/push")
+        assert refused.status == 400
+        assert b"only reads" in refused.raw
+    assert len(texts_of(server)) == 3
+    everything = b"\n".join([*team.bodies, *(call.encode() for call in team.calls)])
+    for planted in ("oven", "zoo", "git.example", KEY, SALT):
+        assert planted.encode() not in everything
+
+
+@pytest.mark.case("F49")
+async def test_a_dead_server_changes_no_answer(
+    root: Path, server: EmbeddingServer, team: QdrantServer
+) -> None:
+    async with member(root, server) as (editor, _):
+        alone = await ask(editor, OVEN)
+    team.fault = answer(status=503)
+    for url in (team.url, "http://127.0.0.1:1"):
+        async with member(root, server, url, write=True) as (editor, told):
+            assert told.note
+            assert await ask(editor, OVEN) == alone
+            assert (await editor.post("/byok/embed/push")).status == 503

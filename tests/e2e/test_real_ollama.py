@@ -17,9 +17,9 @@ import pytest
 
 from tests.fakes.bodies import PNG, call_node, exchange, image_node, result_node
 from tests.fakes.daemon import Editor, running
-from tests.fakes.llama import GREETING
 
 URL = os.environ.get("BYOK_OLLAMA", "")
+GREETING = "Grüße, 世界 🌍👩\u200d👩\u200d👧! Done."
 pytestmark = [
     pytest.mark.slow,
     pytest.mark.skipif(not URL, reason="BYOK_OLLAMA names no server"),

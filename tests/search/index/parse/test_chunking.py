@@ -12,7 +12,7 @@ from byok.search.index.files.text import split_lines
 from byok.search.index.parse.chunking import BASE, USED, Definition, cut, outline
 from byok.search.index.parse.queries import QUERIES
 from byok.search.index.types import Span
-from tests.fakes.language_samples import SAMPLES
+from tests.fakes.samples import LANGUAGES
 
 BODY = ["    " + "x" * 95] * 4  # 400 characters: enough for a chunk of its own
 
@@ -177,7 +177,7 @@ def test_a_definition_has_lines_a_kind_and_a_name() -> None:
 
 
 def test_outer_definitions_come_before_the_inner_ones() -> None:
-    for language, (text, _) in SAMPLES.items():
+    for language, (text, _) in LANGUAGES.items():
         found = definitions(text.encode(), language)
         assert found == sorted(found, key=lambda one: (one.first_line, -one.last_line))
 
@@ -235,15 +235,15 @@ def test_definitions_in_a_deep_tree() -> None:
     assert [one.name for one in definitions(text, "javascript")] == ["f"]
 
 
-@pytest.mark.parametrize("language", SAMPLES)
+@pytest.mark.parametrize("language", LANGUAGES)
 def test_query_finds_what_its_sample_defines(language: str) -> None:
-    text, names = SAMPLES[language]
+    text, names = LANGUAGES[language]
     found = definitions(text.encode(), language)
     assert [one.name for one in found if one.name] == names.split()
 
 
 def test_query_of_every_language_has_a_sample() -> None:
-    assert QUERIES.keys() <= SAMPLES.keys()
+    assert QUERIES.keys() <= LANGUAGES.keys()
 
 
 def test_query_finds_only_structures_with_a_body() -> None:

@@ -15,7 +15,7 @@ from byok.search.index.parse import tokens
 from byok.search.index.parse.chunking import outline
 from byok.search.index.parse.prepare import name_marks, plain_name, prepare, skip_reason
 from byok.search.index.types import MAX_BYTES, SkipReason
-from tests.fakes.language_samples import SAMPLES
+from tests.fakes.samples import LANGUAGES
 
 ROOT = Path(__file__).parents[4]
 GENERATED = """
@@ -138,10 +138,10 @@ def test_any_bytes_are_prepared_and_covered(content: bytes, path: str) -> None:
 @pytest.mark.slow
 def test_each_process_prepares_the_same() -> None:
     script = (
-        "from tests.fakes.language_samples import SAMPLES\n"
+        "from tests.fakes.samples import LANGUAGES\n"
         "from byok.search.index.parse.prepare import prepare\n"
         "for path in ('a.py', 'b.ts', 'c.cs', 'd.vue', 'e.md'):\n"
-        "    for text, _ in SAMPLES.values():\n"
+        "    for text, _ in LANGUAGES.values():\n"
         "        print(prepare(path, text.encode() * 2))\n"
     )
     other = subprocess.run(
@@ -154,7 +154,7 @@ def test_each_process_prepares_the_same() -> None:
     assert other.splitlines() == [
         str(prepare(path, text.encode() * 2))
         for path in ("a.py", "b.ts", "c.cs", "d.vue", "e.md")
-        for text, _ in SAMPLES.values()
+        for text, _ in LANGUAGES.values()
     ]
 
 
@@ -223,10 +223,10 @@ def test_marks_of_a_definition_keep_the_case_and_a_folded_form(
     assert name_marks(node, name) == marks
 
 
-@pytest.mark.parametrize("language", sorted(SAMPLES))
+@pytest.mark.parametrize("language", sorted(LANGUAGES))
 def test_marks_of_any_language_have_no_space(language: str) -> None:
     """They stand between spaces, and no name in code makes one that is not a name."""
-    for one in outline(SAMPLES[language][0].encode(), language).definitions:
+    for one in outline(LANGUAGES[language][0].encode(), language).definitions:
         for mark in name_marks(one.kind, one.name or ""):
             assert len(mark.split()) == 1
             assert mark[0] == mark[2] == ":"
