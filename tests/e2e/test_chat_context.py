@@ -276,19 +276,7 @@ async def test_grounding_with_thousands_of_hostile_names(
 
 
 ENDS = ["\n", "\r\n", "\r"]
-WORDS = [
-    "lion",
-    "é",
-    "😀",
-    "北岸",
-    "\u2028",
-    "\x0b",
-    "e\u0301",
-    "\ufeff",
-    "\t",
-    " = ",
-    "x",
-]
+WORDS = ["lion", "é", "😀", "北岸", *"\u2028\x0b\ufeff\tx", "e\u0301", " = "]
 
 
 def odd_file(number: int) -> dict[str, str]:

@@ -15,6 +15,7 @@ import pytest
 
 from byok.core.error_table import error_rows
 from tests.fakes.patience import PATIENCE
+from tests.fakes.program import run_byok
 
 
 @pytest.mark.parametrize(
@@ -56,13 +57,9 @@ def test_the_demo_shows_its_requests_and_removes_itself(
         home = {**environ, "BYOK_HOME": str(folder / "home")}
         rows = list[dict[str, Any]]()
         while not any(one["attempts"] > 1 for one in rows):  # written a moment later
-            log = subprocess.run(
-                [*byok, "log", "--json"],
-                env=home, capture_output=True, check=True, text=True,
-            )  # fmt: skip
-            rows = json.loads(log.stdout)
-        connect = ["connect", "vscode", "--write", "--yes", "--file", str(editor)]
-        subprocess.run([*byok, *connect], env=home, check=True, capture_output=True)
+            rows = json.loads(run_byok("log", "--json", env=home).stdout)
+        connect = ("connect", "vscode", "--write", "--yes", "--file", editor)
+        assert run_byok(*connect, env=home).returncode == 0
         assert address[0].rstrip("/") in editor.read_text("utf-8")
         if is_lost:  # what it was cannot be given back, and is not thrown away
             editor.unlink()

@@ -97,47 +97,13 @@ TEXT_BODIES: dict[str, dict[str, Any]] = {
     },
 }
 # What any of these bodies may have, and older clients sent.
-TEXT_FIELDS = [
-    "model",
-    "message",
-    "nodes",
-    "chat_history",
-    "diff",
-    "changed_file_stats",
-    "relevant_commit_messages",
-    "example_commit_messages",
-    "generatedCommitMessageSubrequest",
-    "instruction",
-    "prompt",
-    "prefix",
-    "selected_text",
-    "suffix",
-    "path",
-    "lang",
-    "blob_name",
-    "prefix_begin",
-    "suffix_end",
-    "blobs",
-    "code_block",
-    "target_file_path",
-    "target_file_content",
-    "selection_begin_char",
-    "selection_end_char",
-    "recent_changes",
-    "edit_events",
-    "diagnostics",
-    "blocked_locations",
-    "num_results",
-    "file_path",
-    "edit_summary",
-    "detailed_edit_description",
-    "file_contents",
-    "probe_only",
-    "max_tokens",
-    "cursor_position",
-    "recency_info",
-    "sequence_id",
-    "filter_threshold",
-    "user_guidelines",
-    "rules",
-]
+TEXT_FIELDS = """
+    model message nodes chat_history diff changed_file_stats
+    relevant_commit_messages example_commit_messages
+    generatedCommitMessageSubrequest instruction prompt prefix selected_text suffix
+    path lang blob_name prefix_begin suffix_end blobs code_block target_file_path
+    target_file_content selection_begin_char selection_end_char recent_changes
+    edit_events diagnostics blocked_locations num_results file_path edit_summary
+    detailed_edit_description file_contents probe_only max_tokens cursor_position
+    recency_info sequence_id filter_threshold user_guidelines rules
+"""

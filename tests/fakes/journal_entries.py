@@ -54,15 +54,8 @@ VERSION_1 = f"""
     PRAGMA user_version = 1;
 """
 # What is not known of a request that was cut off.
-UNKNOWN: dict[str, Any] = dict.fromkeys(
-    (
-        "cost",
-        "input_tokens",
-        "output_tokens",
-        "cache_read_tokens",
-        "cache_written_tokens",
-    )
-)
+_COUNTS = "input_tokens output_tokens cache_read_tokens cache_written_tokens"
+UNKNOWN: dict[str, Any] = dict.fromkeys(["cost", *_COUNTS.split()])
 QUICK = WriterLimits(waiting=100_000, gather=0.0, pause=0.0, last_words=30.0)
 
 

@@ -329,15 +329,14 @@ def _deltas(kind: str, text: str) -> list[Item]:
 
 
 class ResponsesServer(FakeUpstream):
-    """Calls the first tool offered until it saw `steps` results, then says "Done.".
+    """Calls the first tool offered until it saw three results, then says "Done.".
 
     It refuses what breaks a rule, and reasoning or phases that it did not send so. Chat
     Completions takes no tools; with `has_path` unset it is the only API.
     """
 
-    def __init__(self, steps: int = 3, *, has_path: bool = True) -> None:
+    def __init__(self, *, has_path: bool = True) -> None:
         super().__init__()
-        self.steps = steps
         self.has_path = has_path
         self.refusals: list[str] = []
         self.issued: list[Item] = []  # reasoning, as it must come back
@@ -364,10 +363,10 @@ class ResponsesServer(FakeUpstream):
     def _answer(self, body: Any) -> list[bytes]:
         results = (i for i in body["input"] if "output" in i)
         done = len([*results])
-        if done >= self.steps or not body.get("tools"):
+        if done >= 3 or not body.get("tools"):
             self.phases["Done."] = "final_answer"
             return streamed(text_item("Done.", phase="final_answer"))
-        said = f"Step {done + 1} of {self.steps}."
+        said = f"Step {done + 1} of 3."
         self.phases[said] = "commentary"
         thought = reasoning_item(f"gAAA{done}+é==", f"Plan {done}.", "Go on.")
         self.issued.append({k: v for k, v in thought.items() if k != "id"})

@@ -1,11 +1,19 @@
-"""A keyring backend that keeps keys in memory and misbehaves on request."""
+"""A keyring in memory that misbehaves on request; what upstreams share, with one."""
 
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, cast
 
+from byok.core.redact import Redactor
+from byok.settings.keys import KeyLadder
 from byok.settings.keys.keyring_store import KeyringStore
+from byok.upstream.model_facts import Profiles
+from byok.upstream.provider_data_store import ProviderDataStore
+from byok.upstream.transport import Transports
+from byok.wiring.upstreams import Shared
 from tests.fakes.patience import PATIENCE
 
 if TYPE_CHECKING:
@@ -63,3 +71,18 @@ def store_of(
 ) -> KeyringStore:
     """Give a store whose backend is the ring."""
     return KeyringStore(seconds=seconds, choose=lambda: as_backend(ring), clock=clock)
+
+
+def make_shared(
+    folder: Path = Path("no"),
+    transports: Transports | None = None,
+    environ: Mapping[str, str] = MappingProxyType({}),
+) -> Shared:
+    """Return what upstreams share; keys are in `environ`, the keyring is empty."""
+    return Shared(
+        transports or Transports(),
+        ProviderDataStore(folder / "kept.db"),
+        Profiles(folder / "profiles.json"),
+        KeyLadder(environ=environ, keyring=store_of(FakeRing())),
+        Redactor(),
+    )

@@ -266,7 +266,6 @@ class GeminiServer(LoopbackServer):
         self.bypassed = 0  # calls that came back without a signature
         self.lost: list[Body] = []  # calls of its own among them
         self._signatures: dict[tuple[str, int], str] = {}  # by model and argument
-        self.models: list[Body] = []
 
     def routes(self) -> list[web.RouteDef]:
         return [
@@ -275,11 +274,7 @@ class GeminiServer(LoopbackServer):
         ]
 
     async def _list(self, request: web.Request) -> web.Response:
-        first = int(request.query.get("pageToken", "0"))
-        page: Body = {"models": self.models[first : first + 2]}
-        if first + 2 < len(self.models):
-            page["nextPageToken"] = str(first + 2)
-        return web.json_response(page)
+        return web.json_response({"models": []})
 
     async def _generate(self, request: web.Request) -> web.StreamResponse:
         model, _, method = request.match_info["call"].partition(":")

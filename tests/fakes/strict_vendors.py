@@ -297,16 +297,15 @@ class Turn:
 
 
 class StrictVendor(FakeUpstream):
-    """Calls the first tool offered `steps` times a question, then gives an answer.
+    """Calls the first tool offered once a question, then gives an answer.
 
     It wants its own reasoning back, unchanged; what another said it does not know.
     """
 
-    def __init__(self, vendor: str, steps: int = 1) -> None:
+    def __init__(self, vendor: str) -> None:
         super().__init__()
         self.rules = VENDORS[vendor]
         self.vendor = vendor
-        self.steps = steps
         self.refusals: list[str] = []
         self.turns: dict[str, Turn] = {}  # by id of the first call, or by the text
         self.replayed = 0  # messages whose reasoning came back
@@ -334,8 +333,8 @@ class StrictVendor(FakeUpstream):
         number = len(self.turns) + 1
         roles = [message["role"] for message in body["messages"]]
         asked = len(roles) - roles[::-1].index("user")
-        done = sum("tool_calls" in m for m in body["messages"][asked:])
-        calls = bool(body.get("tools")) and done < self.steps
+        done = any("tool_calls" in m for m in body["messages"][asked:])
+        calls = bool(body.get("tools")) and not done
         call_id = f"{self.vendor.replace('-', '')[-4:]:x<4}{number:05d}"
         said, fields = _speak(self.rules.speech, number, call_id, calls=calls)
         text = "" if calls else f"Answer {number} of {self.vendor}."

@@ -15,21 +15,19 @@ TASK = "Port the cron parser to Rust, keep every test, and never touch vendor/."
 class WindowedUpstream(StrictUpstream):
     """Refuses more tokens than its window, in the words that it is given.
 
-    A token has `ratio` bytes of the messages and tools as they were sent. Without tools
+    A token has 3.5 bytes of the messages and tools as they were sent. Without tools
     the request is one for a summary; `summary` answers it, "" with an error.
     """
 
-    def __init__(self, window: int, *, ratio: float = 3.5) -> None:
+    def __init__(self, window: int) -> None:
         super().__init__()
         self.window = window
-        self.ratio = ratio
         self.words = (
             "This model's maximum context length is {window} tokens. However, your "
             "messages resulted in {tokens} tokens. Please reduce the length of the "
             "messages."
         )
         self.summary = "So far the lexer is done."
-        self.counts = True
         self.answer = 0  # tokens that it keeps for its answer
         self.overflows = 0
         self.asked_summaries: list[dict[str, Any]] = []
@@ -39,7 +37,7 @@ class WindowedUpstream(StrictUpstream):
     def tokens(self, body: dict[str, Any]) -> int:
         """Count the tokens of a request."""
         counted = json.dumps([body["messages"], body.get("tools")], ensure_ascii=False)
-        return int(len(counted.encode()) / self.ratio)
+        return int(len(counted.encode()) / 3.5)
 
     async def _chat(self, request: web.Request) -> web.StreamResponse:
         body = await request.json()
@@ -62,8 +60,7 @@ class WindowedUpstream(StrictUpstream):
             if not self.summary:
                 return web.json_response({"error": {"message": "No."}}, status=400)
             pieces = [delta(content=self.summary), delta(finish="stop"), DONE]
-        if self.counts:
-            pieces.insert(-1, usage)
+        pieces.insert(-1, usage)
         return await play(request, Script(pieces))
 
 

@@ -31,7 +31,7 @@ from tests.fakes.embedding_server import EmbeddingServer
 from tests.fakes.prompts import NONE
 from tests.fakes.qdrant_members import SPACE, embed, key
 from tests.fakes.qdrant_server import QdrantServer
-from tests.fakes.shared import make_shared
+from tests.fakes.ring import make_shared
 
 
 def settings(upstream: str, model: str = "m", **more: Any) -> Settings:

@@ -14,8 +14,8 @@ from byok.upstream.fallback import FallbackMemory, Fallbacks
 from byok.upstream.router import Router
 from byok.wiring.upstreams import UpstreamPool
 from tests.fakes.prompts import NONE
+from tests.fakes.ring import make_shared
 from tests.fakes.scripted import Answer, Scripted
-from tests.fakes.shared import make_shared
 
 BOX = {"base_url": "http://127.0.0.1:9/v1"}
 

@@ -27,8 +27,8 @@ from byok.wiring.upstreams import (
     make_upstream,
     open_probed,
 )
+from tests.fakes.ring import make_shared
 from tests.fakes.scripted import FakeTransports, listing
-from tests.fakes.shared import make_shared
 from tests.fakes.upstream import FakeUpstream
 
 LONGER = {"first_byte": 900.0, "idle": 900.0, "comments_only": 900.0, "total": 1800.0}
