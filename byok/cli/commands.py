@@ -204,11 +204,17 @@ class _HelpPage:
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
-        self.help = _join_lines(getattr(self, "help", None))
+        # The lines of each paragraph are wrapped to the terminal's width.
+        text = inspect.cleandoc(getattr(self, "help", None) or "")
+        self.help = re.sub(r"(?<!\n)\n(?=[^\s-])", " ", text) or None
 
     def get_params(self, ctx: Any) -> Any:
         """Return the parameters."""
-        return _hide_flag_types(super().get_params(ctx))  # type: ignore[misc]
+        params = super().get_params(ctx)  # type: ignore[misc]
+        for param in params:
+            if getattr(param, "is_flag", False) and param.metavar is None:
+                param.metavar = ""
+        return params
 
     def get_usage(self, ctx: Any) -> str:
         """Return the line of usage."""
@@ -360,13 +366,6 @@ def _say_examples(context: Any) -> None:
             say(f"   {line}")
 
 
-def _hide_flag_types(params: Any) -> Any:
-    for param in params:
-        if getattr(param, "is_flag", False) and param.metavar is None:
-            param.metavar = ""
-    return params
-
-
 @contextmanager
 def _usage_errors_in_language() -> Iterator[None]:
     """Translate the usage errors of a command line, and the texts around them."""
@@ -411,10 +410,3 @@ def _in_language(command: Any, listed: Iterable[Any]) -> Iterator[None]:
     finally:
         for owner, name, text in originals:
             setattr(owner, name, text)
-
-
-def _join_lines(text: str | None) -> str | None:
-    """Join the lines of each paragraph: they are wrapped to the terminal's width."""
-    if text is None:
-        return None
-    return re.sub(r"(?<!\n)\n(?=[^\s-])", " ", inspect.cleandoc(text))

@@ -116,7 +116,7 @@ def complete_workspace(prefix: str) -> list[str]:
 
 def complete_setting(prefix: str) -> list[str]:
     """Offer the sections and settings of the example file."""
-    from byok.settings.example_file import example
+    from byok.settings import example
 
     names, sections = [], list[str]()
     for line in example().splitlines():

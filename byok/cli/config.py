@@ -12,7 +12,7 @@ from byok.cli.command_context import (
 )
 from byok.cli.completion import complete_setting
 from byok.cli.terminal import say, say_json, say_text, tell
-from byok.clients.editor import MISSING, find_value
+from byok.clients.settings_text import MISSING, find_value
 from byok.core.errors import ConfigError
 from byok.core.platform.paths import create_private, find_paths
 from byok.core.routing import Service

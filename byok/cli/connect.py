@@ -21,13 +21,10 @@ from byok.cli.terminal import (
 )
 from byok.clients.connection import (
     DaemonAddress,
-    FileChange,
-    FileConnector,
     open_connector,
     settings_for,
 )
 from byok.clients.document import put_all
-from byok.clients.editor import preview_change, write_path
 from byok.clients.locations import (
     WRITABLE,
     ClientKind,
@@ -40,6 +37,7 @@ from byok.clients.locations import (
     find_windows_files,
 )
 from byok.clients.settings_file import SettingsFile, is_open_to_others
+from byok.clients.settings_text import preview_change, write_path
 from byok.core.daemon.token import read_token
 from byok.core.errors import ConfigError, DaemonGone
 from byok.core.escapes import shell_word
@@ -237,8 +235,9 @@ def _write(
     if not change.is_needed:
         say(f"{path} points at byok already.")
         return True
-    if not make_change(connector, change, redactor, approval):
+    if not approve_change(change.file, change.after, redactor, approval):
         return False
+    connector.carry_out(change)
     say(f"{path} points at byok. To undo it: byok disconnect {client}")
     if client.is_editor:
         tell("Then reload the editor's window.")
@@ -274,10 +273,7 @@ def _print(
         text = put_all("", settings, client.text_format)
         find = find_mcp_location if mcp else find_location
         instruction = instruction.format(find(client, find_machine()).path)
-        if is_object:
-            values: dict[str, Any] = {path[0]: value for path, value in settings}
-        else:
-            values = {" > ".join(path): value for path, value in settings}
+        values: dict[str, Any] = {write_path(path): value for path, value in settings}
     elif client is ClientKind.JETBRAINS:
         values, text = {"completionURL": address.url, "apiToken": address.token}, ""
     else:
@@ -336,7 +332,8 @@ def _undo_connection(client: ClientKind, path: Path, approval: Approval) -> None
         return
     if not change.is_exact:
         tell("The file was edited since, so only byok's settings are taken out.")
-    if make_change(connector, change, redactor, approval):
+    if approve_change(change.file, change.after, redactor, approval):
+        connector.carry_out(change)
         is_gone = change.after is None
         say(f"{path} was removed." if is_gone else f"{path} no longer points at byok.")
     elif not approval.dry_run:
@@ -372,20 +369,6 @@ def write_command(*words: str, **options: object) -> str:
     """Write a command of byok, with its options that have a value, for a shell."""
     pairs = [(f"--{name}", str(value)) for name, value in options.items() if value]
     return shlex.join([*words, *(word for pair in pairs for word in pair)])
-
-
-def make_change(
-    connector: FileConnector, change: FileChange, redactor: Redactor, approval: Approval
-) -> bool:
-    """Show a change, ask, make it; return whether it was made.
-
-    Raises:
-        ConfigError: there is no terminal to ask at, or it cannot be made.
-    """
-    if approve_change(change.file, change.after, redactor, approval):
-        connector.carry_out(change)
-        return True
-    return False
 
 
 def approve_change(

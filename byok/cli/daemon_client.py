@@ -348,8 +348,6 @@ class LocalClient(Struct, eq=False):
         return OwnFolders(self.paths.folders)
 
     def _check_roots(self) -> list[Path]:
-        if not self.roots:
-            return []
         from byok.search.index.files.roots import check_root
 
         own = self.own_folders

@@ -21,7 +21,6 @@ from byok.core.chat import (
     ToolDefinition,
     ToolResult,
 )
-from byok.core.events import ToolCallDelta
 from byok.core.wire.json_body import parse_json
 from byok.upstream.demo import answer_of
 
@@ -126,9 +125,10 @@ class _Handler(BaseHTTPRequestHandler):
             }
             self._send(_choice({"tool_calls": [calls]}))
         self._send(_choice({}, "stop" if call is None else "tool_calls"))
+        answer = text + (call.name + call.arguments if call else "")
         usage = {
             "prompt_tokens": tokens,
-            "completion_tokens": max(1, _size_of(text, call) // _CHARS_PER_TOKEN),
+            "completion_tokens": max(1, len(answer) // _CHARS_PER_TOKEN),
             "prompt_tokens_details": {"cached_tokens": read},
         }
         self._send({"choices": [], "usage": usage})
@@ -152,10 +152,6 @@ class _Handler(BaseHTTPRequestHandler):
 
 def _choice(delta: dict[str, Any], ends: str | None = None) -> dict[str, Any]:
     return {"choices": [{"index": 0, "delta": delta, "finish_reason": ends}]}
-
-
-def _size_of(text: str, call: ToolCallDelta | None) -> int:
-    return len(text) + (len(call.name + call.arguments) if call else 0)
 
 
 def _chat_of(body: dict[str, Any]) -> ChatRequest:

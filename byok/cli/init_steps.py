@@ -19,7 +19,6 @@ from byok.cli.init_survey import (
     Candidate,
     ChosenModel,
     FoundBy,
-    best_candidate,
     choose_models,
     find_key,
     is_about_key,
@@ -27,6 +26,7 @@ from byok.cli.init_survey import (
     make_candidate,
     one_key,
     survey,
+    usable_candidates,
 )
 from byok.cli.keys import ask_for_key, choose_store, open_vault
 from byok.cli.log import follow_entries
@@ -41,7 +41,8 @@ from byok.cli.terminal import (
     tell,
 )
 from byok.clients.document import put_all
-from byok.clients.editor import (
+from byok.clients.locations import EDITORS, find_location, find_machine
+from byok.clients.settings_text import (
     MISSING,
     Setting,
     SettingPath,
@@ -50,7 +51,6 @@ from byok.clients.editor import (
     encode_text,
     find_value,
 )
-from byok.clients.locations import EDITORS, find_location, find_machine
 from byok.core.daemon.instance import Instance
 from byok.core.errors import (
     ByokError,
@@ -181,21 +181,20 @@ def choose_candidate(
     """
     if name:
         return _find_by_name(name, candidates, setup)
-    best = best_candidate(candidates)
+    usable = usable_candidates(candidates)
     if setup.asker.is_person:
-        return _ask_for_candidate(candidates, best, setup)
-    usable = [c for c in candidates if c.is_offered and not c.trouble]
-    if best is None or not (len(usable) == 1 or setup.asker.takes_best):
+        return _ask_for_candidate(candidates, usable, setup)
+    if not usable or not (len(usable) == 1 or setup.asker.takes_best):
         names = ", ".join(c.name for c in usable)
         problem = f"Several upstreams could be used: {names}." if names else _NO_CHOICE
         raise ConfigError(problem, hint="Name one: byok init --upstream NAME")
-    return best
+    return usable[0]
 
 
 def _ask_for_candidate(
-    candidates: Sequence[Candidate], best: Candidate | None, setup: Setup
+    candidates: Sequence[Candidate], usable: Sequence[Candidate], setup: Setup
 ) -> Candidate:
-    default = str(candidates.index(best) + 1) if best else ""
+    default = str(candidates.index(usable[0]) + 1) if usable else ""
     question = "Which one? A number, another name, or a URL"
     if not candidates:
         question = "Which one? A vendor's name, a URL, or demo"
@@ -338,7 +337,7 @@ def write_settings(
     if plan.kept:
         names = ", ".join(".".join(path) for path in plan.kept)
         tell(f"Your settings say otherwise, and stay: {names}")
-    if not plan.is_needed:
+    if plan.after == (file.raw or b""):
         say(f"{file.path} needs no change.")
         return False
     if file.raw is None and not asker.is_person:
@@ -470,16 +469,10 @@ def describe_client(client: str) -> str:
 
 
 class SettingsPlan(NamedTuple):
-    """The file before and after; `kept` are paths whose own value stays."""
+    """The new content of the file; `kept` are paths whose own value stays."""
 
-    before: bytes | None
     after: bytes
     kept: tuple[SettingPath, ...] = ()
-
-    @property
-    def is_needed(self) -> bool:
-        """Whether the plan adds anything."""
-        return self.after != (self.before or b"")
 
 
 def plan_settings(
@@ -496,7 +489,7 @@ def plan_settings(
         existing = tomllib.loads(text)
         additions, kept = _find_additions(existing, candidate, models)
         if not additions:
-            return SettingsPlan(before, before or b"", kept)
+            return SettingsPlan(before or b"", kept)
         new = put_all(text or _HEAD, additions, TextFormat.TOML)
         _check(text, new)
     except ValueError as error:
@@ -504,7 +497,7 @@ def plan_settings(
             f"The settings file cannot be extended: {error}. Nothing was changed.",
             hint="Add the upstream by hand; byok config example shows how.",
         ) from None
-    return SettingsPlan(before, encode_text(decoded._replace(text=new)), kept)
+    return SettingsPlan(encode_text(decoded._replace(text=new)), kept)
 
 
 def _find_additions(

@@ -89,10 +89,9 @@ class Candidate(Struct, frozen=True):
         return ", ".join(parts)
 
 
-def best_candidate(candidates: Iterable[Candidate]) -> Candidate | None:
-    """Return the first one that can be used and may be chosen without a question."""
-    usable = (c for c in candidates if c.is_offered and not c.trouble)
-    return next(usable, None)
+def usable_candidates(candidates: Iterable[Candidate]) -> list[Candidate]:
+    """Return those that can be used and may be chosen without a question."""
+    return [c for c in candidates if c.is_offered and not c.trouble]
 
 
 class _EmptyKeyring(KeyringStore):

@@ -2,6 +2,7 @@
 
 import sys
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -217,7 +218,11 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
     it tests the one that would be used now.
     """
     with show_progress(f"asking {name} for its models"):
-        answer = None if config else _test_in_daemon(name)
+        answer = None
+        with suppress(BadRequest):  # the daemon has no such upstream; a preset may be
+            answer = (
+                None if config else ask_daemon(Service.KEY_TEST, {"upstream": name})
+            )
         if answer is None:
             answer = _test_here(name, config)
     if name == OFFICIAL:
@@ -232,13 +237,6 @@ def test_key(name: NameArgument, config: ConfigOption = None) -> None:
         return
     say(f"{name} ({origin}) listed {models} model(s) with this key.")
     tell("A few providers list models for any key; only a chat proves that it works.")
-
-
-def _test_in_daemon(name: str) -> Json | None:
-    try:
-        return ask_daemon(Service.KEY_TEST, {"upstream": name})
-    except BadRequest:
-        return None  # the daemon has no such upstream; it can still be a preset
 
 
 def _test_here(name: str, config: Path | None) -> Json:

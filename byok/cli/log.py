@@ -18,7 +18,6 @@ from byok.cli.terminal import (
     count_noun,
     discard_output,
     say_json,
-    say_json_line,
     say_table,
     tell,
 )
@@ -121,7 +120,7 @@ def _follow(
         for batch in chain([entries], new):
             if json:
                 for stored in batch:
-                    say_json_line(write_entry(stored))
+                    say_json(write_entry(stored), one_line=True)
             elif batch or header:
                 show_entries(batch, header=header, goes_on=True)
             sys.stdout.flush()

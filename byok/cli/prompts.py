@@ -489,7 +489,8 @@ def open_editor(file: Path, environ: Mapping[str, str] = os.environ) -> None:
         BadRequest: there is no such editor, or it failed.
     """
     command = find_editor(environ)
-    previous_handler = signal.signal(signal.SIGINT, _ignore_interrupt)
+    # Ctrl-C is for the editor in the same terminal.
+    previous_handler = signal.signal(signal.SIGINT, lambda *_: None)
     try:
         ended = subprocess.run(  # noqa: S603 - the user's own program
             [*command, str(file)], cwd=file.parent, check=False
@@ -538,7 +539,3 @@ def _resolve_command(variable: str, value: str) -> list[str]:
             f"{variable} names {name[:200]}, which was not found.", hint=_CURE
         )
     return [program, *arguments]
-
-
-def _ignore_interrupt(*_: object) -> None:
-    """Ignore Ctrl-C, which is for the editor in the same terminal."""

@@ -1,6 +1,6 @@
 """byok search: print the code that an agent would get, or the hits as JSON."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Annotated
 
@@ -85,7 +85,8 @@ async def _scope(
         return indexed
     folders = requested or [_find_workspace(client, indexed)]
     new = [folder for folder in folders if str(folder) not in indexed]
-    await _follow(client, new)
+    if new:
+        await _follow(client, new)
     roots = [str(folder) for folder in folders]
     built = await wait_until_searchable(client, roots)
     for space in built.workspaces:
@@ -123,13 +124,10 @@ def _tell_if_empty(built: Built) -> None:
             tell(f"{space['root']}: no file to search (byok index why PATH).")
 
 
-async def _follow(client: LocalClient, roots: Iterable[Path]) -> None:
-    new = list(roots)
-    if not new:
-        return
-    await client.follow(new)
+async def _follow(client: LocalClient, roots: Sequence[Path]) -> None:
+    await client.follow(roots)
     if await client.daemon() is not None:
-        for root in new:
+        for root in roots:
             word = quote(root)
             tell(f"byok indexes {root} until it ends. To go on: byok index add {word}")
             tell(f"  To end that now: byok index remove {word}")

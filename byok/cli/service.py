@@ -19,7 +19,7 @@ from byok.cli.control import (
 )
 from byok.cli.daemon_client import ask_daemon, find_daemon
 from byok.cli.terminal import say, say_answer, say_text, tell
-from byok.clients.service.base import Launch, ServiceFile
+from byok.clients.service.base import Launch
 from byok.clients.service.control import UserService, make_launch
 from byok.core.daemon.instance import Instance
 from byok.core.daemon.sockets import listen
@@ -58,7 +58,9 @@ def install(
     current = None if dry_run else _check_conflicts(service, launch)
     launch = _fit(service, launch, dry_run=dry_run)
     files = list(service.system.render(launch))
-    _show(files)
+    for file in files:
+        say(f"{file.path}:")
+        say_text("\n".join(f"    {line}" for line in file.content.splitlines()))
     if dry_run:
         return
     _end_before_kill(service)
@@ -216,12 +218,6 @@ def _is_of_service(service: UserService, daemon: Instance) -> bool:
     if not service.is_installed():
         return False
     return service.state().is_of(daemon)
-
-
-def _show(files: "list[ServiceFile]") -> None:
-    for file in files:
-        say(f"{file.path}:")
-        say_text("\n".join(f"    {line}" for line in file.content.splitlines()))
 
 
 def _report_gaps(service: UserService, settings: "Settings") -> None:

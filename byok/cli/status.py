@@ -36,7 +36,11 @@ def status(json: JsonOption = False) -> None:
         facts = to_builtins(daemon)
         del facts["instance"]
         answer |= {**facts, **asyncio.run(_ask_daemon(paths, daemon))}
-    entries, trouble = _last_requests(paths) if daemon is not None else ([], "")
+    entries, trouble = list[StoredEntry](), ""
+    try:
+        entries = last_entries(paths.journal, _MAX_REQUESTS) if daemon else []
+    except ByokError as error:
+        trouble = error.sentence
     if json:
         if daemon is not None:
             answer["requests"] = [write_entry(stored) for stored in entries]
@@ -46,14 +50,6 @@ def status(json: JsonOption = False) -> None:
         _show_requests(entries, trouble)
     if daemon is None:
         raise typer.Exit(EXIT_NOT_RUNNING)
-
-
-def _last_requests(paths: Paths) -> "tuple[list[StoredEntry], str]":
-    """Return the last requests of the journal, and its error or ""."""
-    try:
-        return last_entries(paths.journal, _MAX_REQUESTS), ""
-    except ByokError as error:
-        return [], error.sentence
 
 
 def _show_requests(entries: "list[StoredEntry]", trouble: str) -> None:

@@ -101,20 +101,15 @@ def count_noun(number: int, noun: str) -> str:
     return f"{singular}s"
 
 
-def say_json(value: Any) -> None:
-    """Print a value for a script."""
-    text = orjson.dumps(value, option=orjson.OPT_INDENT_2).decode()
-    sys.stdout.write(escape_json(text) + "\n")
+def say_json(value: Any, *, one_line: bool = False) -> None:
+    """Print a value for a script, on `one_line` if it reads one value per line."""
+    text = orjson.dumps(value, option=None if one_line else orjson.OPT_INDENT_2)
+    sys.stdout.write(escape_json(text.decode()) + "\n")
 
 
 def say_answer(answer: T, show: Callable[[T], None], *, json: bool) -> None:
     """Print an answer for a script, or `show` it to a person."""
     (say_json if json else show)(answer)
-
-
-def say_json_line(value: Any) -> None:
-    """Print a value for a script that reads one per line."""
-    sys.stdout.write(escape_json(orjson.dumps(value).decode()) + "\n")
 
 
 def fail(error: ByokError) -> None:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Iterable
 from typing import NamedTuple
 
-from byok.clients.editor import MAX_DEPTH, SettingPath
+from byok.clients.settings_text import MAX_DEPTH, SettingPath
 
 UNIT = "    "  # the indentation of a file that has none; VS Code's default
 _BLANKS = " \t\r"

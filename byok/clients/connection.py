@@ -11,23 +11,24 @@ from msgspec import Struct
 
 from byok.clients import jsonc, toml_text
 from byok.clients.document import TEXT_EDITORS, put_all, take_out, value_digest
-from byok.clients.editor import (
-    Setting,
-    SettingPath,
-    TextFormat,
-    decode_text,
-    encode_text,
-)
 from byok.clients.locations import ClientKind
 from byok.clients.settings_file import (
     LARGEST,
     Backup,
     BackupStore,
     SettingsFile,
+    bytes_digest,
     check_unchanged,
     read_settings_file,
     remove_settings_file,
     replace_settings_file,
+)
+from byok.clients.settings_text import (
+    Setting,
+    SettingPath,
+    TextFormat,
+    decode_text,
+    encode_text,
 )
 from byok.core.chat import Json
 from byok.core.errors import ConfigError
@@ -86,21 +87,21 @@ def settings_for(
     Raises:
         ValueError: the text cannot be read.
     """
-    if mcp:
-        return tuple(_flatten(_mcp_server(client, daemon, text, windows=windows)))
+    table: Json = {}
     match client:
+        case _ if mcp:
+            table = _mcp_server(client, daemon, text, windows=windows)
         case ClientKind.CODEX:
-            return tuple(_flatten(_codex(daemon, text, windows=windows)))
+            table = _codex(daemon, text, windows=windows)
         case ClientKind.OPENCODE:
-            return tuple(_flatten(_opencode(daemon)))
+            table = _opencode(daemon)
         case ClientKind.AIDER:
-            return tuple(_flatten(_aider(daemon)))
+            table = _aider(daemon)
         case ClientKind.CONTINUE:
             return _continue(daemon, text)
-        case _ if client.is_editor:
-            return _vscode(daemon, text)
         case _:
-            return ()
+            return _vscode(daemon, text) if client.is_editor else ()
+    return tuple(_flatten(table))
 
 
 def _flatten(table: Json, *path: str) -> Iterator[Setting]:
@@ -371,7 +372,10 @@ class FileConnector(Struct, frozen=True):
             )
             text = old.text
             if not (mcp or daemon.window) and backup:  # remove another model's window
-                text = self._forget_window(client, text, backup)
+                values = backup.values.items()
+                written = [row for row in values if row[0] == (_CODEX_WINDOW,)]
+                base = decode_text(backup.before or b"").text
+                text = take_out(text, base, written, client.text_format).text
             new = old._replace(text=put_all(text, settings, client.text_format))
         except ValueError as error:
             raise _unusable_file(file, error) from None
@@ -381,13 +385,6 @@ class FileConnector(Struct, frozen=True):
             backup = Backup(client, file.path, before, values=backup.values)
         digests = {path: value_digest(value) for path, value in settings}
         return FileChange(client, file, after, backup.with_written(after, digests))
-
-    @staticmethod
-    def _forget_window(client: ClientKind, text: str, backup: Backup) -> str:
-        """Return a Codex text without a context window that byok wrote."""
-        written = [row for row in backup.values.items() if row[0] == (_CODEX_WINDOW,)]
-        base = decode_text(backup.before or b"").text
-        return take_out(text, base, written, client.text_format).text
 
     def plan_disconnect(self, client: ClientKind, path: Path) -> FileChange:
         """Plan to remove byok's settings from a file.
@@ -509,7 +506,7 @@ def _undo(
 ) -> tuple[bytes | None, tuple[SettingPath, ...]]:
     """Return the file without byok's settings, and those that others changed."""
     raw = file.raw or b""
-    if backup.is_as_written(raw) or raw == backup.before:
+    if bytes_digest(raw) in backup.after or raw == backup.before:
         return backup.before, ()
     try:
         base = decode_text(backup.before or b"")

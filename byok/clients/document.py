@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import orjson
 
 from byok.clients import jsonc, toml_text, yaml_text
-from byok.clients.editor import (
+from byok.clients.settings_text import (
     MISSING,
     Setting,
     SettingPath,

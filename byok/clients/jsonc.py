@@ -26,7 +26,13 @@ from byok.clients.bracketed import (
     part_indent,
     splice,
 )
-from byok.clients.editor import MISSING, Leaf, SettingPath, SettingValue, write_path
+from byok.clients.settings_text import (
+    MISSING,
+    Leaf,
+    SettingPath,
+    SettingValue,
+    write_path,
+)
 from byok.core.wire.json_body import parse_json
 
 _STRING = re.compile(r'"(?:[^"\\\x00-\x1f]++|\\.)*+"')

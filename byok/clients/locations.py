@@ -11,7 +11,7 @@ from typing import NamedTuple, Self
 from msgspec import Struct
 from msgspec.structs import replace
 
-from byok.clients.editor import TextFormat
+from byok.clients.settings_text import TextFormat
 from byok.core.errors import ConfigError
 from byok.core.escapes import shell_word
 

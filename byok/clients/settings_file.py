@@ -18,8 +18,8 @@ import orjson
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from byok.clients.editor import SettingPath
 from byok.clients.locations import ClientKind
+from byok.clients.settings_text import SettingPath
 from byok.core.errors import ConfigError, from_os_error
 from byok.core.escapes import shell_word
 from byok.core.platform.paths import (
@@ -149,17 +149,19 @@ def _resolve(path: Path, home: Path) -> Path:
 def _read(path: Path, largest: int) -> bytes:
     handle = os.open(path, READ_PLAIN)
     try:
-        _check_status(path, os.fstat(handle), largest)
+        _check_status(path, os.fstat(handle))
         with os.fdopen(handle, "rb", closefd=False) as file:
             raw = file.read(largest + 1)
     finally:
         os.close(handle)
     if len(raw) > largest:
-        raise _too_large(path, largest)
+        raise ConfigError(
+            f"{path} is larger than {largest:,} bytes, which no settings file is."
+        )
     return raw
 
 
-def _check_status(path: Path, status: os.stat_result, largest: int) -> None:
+def _check_status(path: Path, status: os.stat_result) -> None:
     """Check that a path is a regular file of this user that may be replaced."""
     check_file(path, status, forbidden=0)
     if not status.st_mode & stat.S_IWUSR:
@@ -171,14 +173,6 @@ def _check_status(path: Path, status: os.stat_result, largest: int) -> None:
         raise ConfigError(
             f"{path} has a second name (a hard link), which would keep the old text."
         )
-    if status.st_size > largest:
-        raise _too_large(path, largest)
-
-
-def _too_large(path: Path, largest: int) -> ConfigError:
-    return ConfigError(
-        f"{path} is larger than {largest:,} bytes, which no settings file is."
-    )
 
 
 def _prepare(file: SettingsFile, private: bool, temporary: Path) -> None:
@@ -218,10 +212,6 @@ class Backup(Struct, frozen=True):
         others = [digest for digest in self.after if digest != bytes_digest(after)]
         newest = (*others[1 - _MAX_VERSIONS :], bytes_digest(after))
         return replace(self, after=newest, values=merged)
-
-    def is_as_written(self, raw: bytes) -> bool:
-        """Tell whether a file is exactly as byok wrote it."""
-        return bytes_digest(raw) in self.after
 
 
 def bytes_digest(raw: bytes) -> str:

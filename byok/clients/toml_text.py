@@ -27,7 +27,7 @@ from byok.clients.bracketed import (
     part_indent,
     splice,
 )
-from byok.clients.editor import (
+from byok.clients.settings_text import (
     Leaf,
     MissingValue,
     SettingPath,
@@ -49,10 +49,6 @@ _BARE = re.compile(r"[A-Za-z0-9_-]+")
 _NAME = r"""(?:[A-Za-z0-9_-]+|"(?:\\.|[^"\\\n])*"|'[^'\n]*')"""
 
 
-def _read_key(raw: str) -> SettingPath:
-    return _walk_names(tomllib.loads(f"{raw} = 0"))[0]
-
-
 _SYNTAX = Syntax(
     trivia=re.compile(r"(?:[ \t\r\n]++|#[^\n]*+)*+"),
     key=re.compile(rf"{_NAME}(?:[ \t]*\.[ \t]*{_NAME})*"),
@@ -63,7 +59,7 @@ _SYNTAX = Syntax(
     ),
     scalar=re.compile(r"[^\s,#\[\]{}]+(?: \d[^\s,#\[\]{}]*)?"),
     equals="=",
-    read_key=_read_key,
+    read_key=lambda raw: _walk_names(tomllib.loads(f"{raw} = 0"))[0],
     remarks=re.compile(r"[ \t\r]*#[^\n]*"),
 )
 

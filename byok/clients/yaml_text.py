@@ -14,7 +14,7 @@ import yaml
 from yaml.nodes import MappingNode, Node, ScalarNode, SequenceNode
 
 from byok.clients.bracketed import Edit, splice
-from byok.clients.editor import (
+from byok.clients.settings_text import (
     MAX_DEPTH,
     MISSING,
     Leaf,
@@ -26,17 +26,13 @@ from byok.clients.editor import (
 _MAX_NODES = 200_000  # an alias counts as many nodes as its target
 
 
-def leaves(text: str) -> Iterator[Leaf]:
-    """Yield all values without members.
+@lru_cache(maxsize=4)  # the same text is read before and after a change
+def leaves(text: str) -> tuple[Leaf, ...]:
+    """Return all values without members.
 
     Raises:
         ValueError: the text cannot be read, here as in the other functions.
     """
-    yield from _all_leaves(text)
-
-
-@lru_cache(maxsize=4)  # the same text is read before and after a change
-def _all_leaves(text: str) -> tuple[Leaf, ...]:
     root = _compose(text)
     value = None if root is None else _construct(root)
     return () if value is None else tuple(value_leaves(value, ()))

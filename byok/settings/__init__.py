@@ -4,11 +4,11 @@ The names are imported on first use, to avoid an import cycle: the sections of f
 need `byok.settings.section`, and the settings as a whole need those sections.
 """
 
-from importlib import import_module
+from importlib import import_module, resources
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from byok.settings.example_file import example
     from byok.settings.loading import (
         check_files,
         check_models,
@@ -22,11 +22,10 @@ if TYPE_CHECKING:
         upstream_named,
         upstream_names,
     )
-    from byok.settings.sections import DEFAULT_PORT, UpstreamSettings
+    from byok.settings.sections import UpstreamSettings
     from byok.settings.settings import Settings
 
 __all__ = [
-    "DEFAULT_PORT",
     "Settings",
     "UpstreamSettings",
     "check_files",
@@ -42,16 +41,19 @@ __all__ = [
     "upstream_named",
     "upstream_names",
 ]
-_MODULES = {
-    "DEFAULT_PORT": "sections",
-    "Settings": "settings",
-    "UpstreamSettings": "sections",
-    "example": "example_file",
-}  # all other names are in `loading`
+_EXAMPLE = "config.example.toml"  # in the package, or at the root of a clone
+
+
+def example() -> str:
+    """Return the example file: every key with its default and an explanation."""
+    packaged = resources.files(__package__) / _EXAMPLE
+    in_clone = Path(__file__).parents[2] / _EXAMPLE
+    return (packaged if packaged.is_file() else in_clone).read_text("utf-8")
 
 
 def __getattr__(name: str) -> Any:
     if name not in __all__:
         raise AttributeError(f"{__name__} has no {name}")
-    module = _MODULES.get(name, "loading")
+    modules = {"Settings": "settings", "UpstreamSettings": "sections"}
+    module = modules.get(name, "loading")
     return getattr(import_module(f"{__name__}.{module}"), name)

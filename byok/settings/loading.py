@@ -82,8 +82,9 @@ def make_settings(
 
 def _read_toml(path: Path) -> dict[str, Any]:
     try:
-        _check_file(path)
-        return decode_settings(path.read_bytes(), path)
+        check_file(path, path.stat(), WRITABLE_BY_OTHERS)
+        with path.open("rb") as file:
+            return decode_settings(file.read(LARGEST + 1), path)
     except FileNotFoundError:
         return {}
     except OSError as error:
@@ -100,7 +101,7 @@ def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
         ConfigError: it is too large, or not valid TOML; the message names the line.
     """
     if len(raw) > LARGEST:
-        raise _too_large(path)
+        raise ConfigError(f"{path} is too large for a settings file (64 KiB at most).")
     try:
         return tomllib.loads(raw.decode("utf-8").removeprefix(_BOM))
     except UnicodeDecodeError as error:
@@ -112,17 +113,6 @@ def decode_settings(raw: bytes, path: Path) -> dict[str, Any]:
     except ValueError:
         problem = f"{path} contains a number that is too long"
     raise ConfigError(f"{problem}.", hint="Mend it, then run: byok config check")
-
-
-def _check_file(path: Path) -> None:
-    status = path.stat()
-    check_file(path, status, WRITABLE_BY_OTHERS)
-    if status.st_size > LARGEST:
-        raise _too_large(path)
-
-
-def _too_large(path: Path) -> ConfigError:
-    return ConfigError(f"{path} is too large for a settings file (64 KiB at most).")
 
 
 def _check_environment(environ: Mapping[str, str]) -> None:

@@ -26,6 +26,17 @@ DEFAULT_PORT = 8317
 _MAX_PREFIX_CHARS = 1000
 _Dollars = Annotated[float | None, Field(ge=0, le=100_000)]
 _Proxy = Annotated[str, AfterValidator(values.proxy)]
+_OwnProxy = Annotated[
+    _Proxy,
+    Field(description="http:// proxy for this server; that of [network] is not used."),
+]
+_OwnCaFile = Annotated[
+    str,
+    Field(
+        description="PEM file of additional CA certificates, instead of that of "
+        "[network]."
+    ),
+]
 _Prefix = Annotated[str | None, Field(max_length=_MAX_PREFIX_CHARS)]
 _Model: TypeAlias = Annotated[str, MODEL]
 _Models: TypeAlias = Annotated[list[str], AfterValidator(values.model_ids), MODELS]
@@ -476,14 +487,8 @@ class RemoteSettings(SettingsSection):
         {},
         description='Headers of each request, such as { X-Organisation = "platform" }.',
     )
-    ca_file: str = Field(
-        "",
-        description="PEM file of additional CA certificates, instead of that of "
-        "[network].",
-    )
-    proxy: Annotated[str, AfterValidator(values.proxy)] = Field(
-        "", description="http:// proxy for this server; that of [network] is not used."
-    )
+    ca_file: _OwnCaFile = ""
+    proxy: _OwnProxy = ""
     allow_insecure_http: bool = Field(
         False,
         description="Allow plain http to another machine. Others could then read the "
@@ -570,14 +575,8 @@ class TeamSettings(SettingsSection):
         "is about (after a change of model, or while byok embed is paused), search in "
         "the team's index; the vector of the question is sent there.",
     )
-    ca_file: str = Field(
-        "",
-        description="PEM file of additional CA certificates, instead of that of "
-        "[network].",
-    )
-    proxy: Annotated[str, AfterValidator(values.proxy)] = Field(
-        "", description="http:// proxy for this server; that of [network] is not used."
-    )
+    ca_file: _OwnCaFile = ""
+    proxy: _OwnProxy = ""
     allow_insecure_http: bool = Field(
         False,
         description="Allow plain http (or PostgreSQL without TLS) to another machine. "
@@ -642,7 +641,7 @@ class EmbeddingSettings(SettingsSection):
         description="Text before each question, instead of what byok knows that the "
         "model expects.",
     )
-    price: Annotated[float | None, Field(ge=0, le=100_000)] = Field(
+    price: _Dollars = Field(
         None,
         description="Dollars per million tokens, for estimates. byok knows the prices "
         "of some vendors.",

@@ -230,8 +230,8 @@ def plan(before: bytes | None) -> SettingsPlan:
     return plan_settings(before, one, MODELS)
 
 
-def removed_lines(plan: SettingsPlan) -> list[bytes]:
-    old, new = (plan.before or b"").splitlines(True), plan.after.splitlines(True)
+def removed_lines(before: bytes, plan: SettingsPlan) -> list[bytes]:
+    old, new = before.splitlines(True), plan.after.splitlines(True)
     matcher = difflib.SequenceMatcher(None, old, new, autojunk=False)
     return [
         line
@@ -263,7 +263,7 @@ FILES = [
 def test_a_file_only_gets_lines_added(before: bytes) -> None:
     made = plan(before)
     # A last line without an end gets one.
-    assert removed_lines(made) == (
+    assert removed_lines(before, made) == (
         [] if before.endswith(b"\n") else [*before.splitlines()]
     )
     assert (b"\r\n" in made.after) is (b"\r\n" in before)
@@ -278,9 +278,9 @@ def test_a_file_only_gets_lines_added(before: bytes) -> None:
 @pytest.mark.parametrize("before", [None, *FILES])
 def test_the_second_time_changes_nothing(before: bytes | None) -> None:
     once = plan(before)
-    assert once.is_needed
+    assert once.after != (before or b"")
     again = plan(once.after)
-    assert (again.is_needed, again.after, again.kept) == (False, once.after, ())
+    assert (again.after, again.kept) == (once.after, ())
 
 
 def test_what_the_user_set_stays_and_is_named() -> None:
@@ -289,7 +289,7 @@ def test_what_the_user_set_stays_and_is_named() -> None:
         b"[routing]\ndefault = 'byok:ollama:mine'\n"
     )
     made = plan(before)
-    assert not made.is_needed
+    assert made.after == before
     assert made.kept == (("routing", "default"),)
 
 

@@ -16,9 +16,9 @@ from byok.clients.connection import (
     settings_for,
 )
 from byok.clients.document import TEXT_EDITORS
-from byok.clients.editor import decode_text, encode_text
 from byok.clients.locations import ClientKind
 from byok.clients.settings_file import Backup, BackupStore
+from byok.clients.settings_text import decode_text, encode_text
 from byok.core.errors import ConfigError
 from tests.fakes.settings_files import (
     AUGMENT,

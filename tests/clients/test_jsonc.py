@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from byok.clients import jsonc
-from byok.clients.editor import MISSING, Leaf, SettingPath, TextEditor
 from byok.clients.jsonc import leaves, read
+from byok.clients.settings_text import MISSING, Leaf, SettingPath, TextEditor
 from tests.fakes.settings_files import STRANGE
 
 EDITOR = TextEditor(jsonc)

@@ -12,14 +12,14 @@ from hypothesis import strategies as st
 from byok.clients import toml_text
 from byok.clients.connection import DaemonAddress, settings_for
 from byok.clients.document import put_all, take_out, value_digest
-from byok.clients.editor import (
+from byok.clients.locations import ClientKind
+from byok.clients.settings_text import (
     MISSING,
     SettingPath,
     TextEditor,
     TextFormat,
     find_value,
 )
-from byok.clients.locations import ClientKind
 from byok.clients.toml_text import (
     read,
     write_value,

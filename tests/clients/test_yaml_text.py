@@ -3,7 +3,7 @@
 import pytest
 
 from byok.clients import yaml_text
-from byok.clients.editor import MISSING, SettingPath, TextEditor
+from byok.clients.settings_text import MISSING, SettingPath, TextEditor
 from byok.clients.yaml_text import leaves, read
 from tests.fakes.settings_files import AIDER_FULL, CONTINUE_FULL
 

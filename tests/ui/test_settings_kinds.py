@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest_asyncio
 from playwright.async_api import Page, expect
 
-from byok.clients.editor import MISSING, find_value
+from byok.clients.settings_text import MISSING, find_value
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running_on_file, write_settings
 from tests.fakes.dashboard import text_for

@@ -80,12 +80,10 @@ async def examine_into(
     Raises:
         OSError: the archive about a capture cannot be written.
     """
-
-    def show_count(done: int) -> None:
-        show(done=done, total=len(CHECKS))
-
     try:
-        rows = await examine(context, show=show_count)
+        rows = await examine(
+            context, show=lambda done: show(done=done, total=len(CHECKS))
+        )
         if file is not None:
             parts = await write_parts(capture, context, with_content) if capture else {}
             try:
@@ -103,7 +101,7 @@ def write_bundle(
     file: Path,
     context: CheckContext,
     rows: Sequence[CheckRow],
-    parts: Mapping[str, str | bytes] = MappingProxyType({}),
+    parts: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write the archive, which only its owner may read. Blocks.
 
@@ -116,7 +114,10 @@ def write_bundle(
     _learn_secrets(context)
     hide = _make_hider(context.redactor, context.machine.home)
     contents: dict[str, str | bytes] = {
-        **{name: _hide_in(content, hide) for name, content in parts.items()},
+        # Line by line, as `hide` escapes line breaks.
+        **{
+            name: "\n".join(map(hide, text.split("\n"))) for name, text in parts.items()
+        },
         "doctor.json": _json(write_report(rows), hide),
         "settings.json": _json(_settings(context), hide),
         "versions.json": _json(versions(), hide),
@@ -131,12 +132,6 @@ def write_bundle(
     except OSError:
         file.unlink()  # O_EXCL: this call created it
         raise
-
-
-def _hide_in(content: str | bytes, hide: Callable[[str], str]) -> str:
-    """Hide secrets line by line: `hide` escapes line breaks."""
-    text = content if isinstance(content, str) else content.decode("utf-8", "replace")
-    return "\n".join(map(hide, text.split("\n")))
 
 
 def _learn_secrets(context: CheckContext) -> None:
@@ -237,7 +232,7 @@ def _version(package: str) -> str:
 
 async def write_parts(
     capture: Capture, context: CheckContext, with_content: bool
-) -> Mapping[str, str | bytes]:
+) -> Mapping[str, str]:
     """Return the files about a capture for its archive, by name."""
     facts = capture.facts
     visible = capture if with_content else hide_content(capture)
@@ -250,8 +245,8 @@ async def write_parts(
     model = _find_model(catalog or {}, str(facts["upstream"]), str(facts["model"]))
     return {
         "README.txt": readme,
-        "capture.jsonl": encode_capture(visible),
-        "model.json": orjson.dumps(model, option=orjson.OPT_INDENT_2),
+        "capture.jsonl": encode_capture(visible).decode("utf-8", "replace"),
+        "model.json": orjson.dumps(model, option=orjson.OPT_INDENT_2).decode(),
     }
 
 

@@ -31,7 +31,6 @@ from byok.clients.connection import (
     place_of,
     read_pointers,
 )
-from byok.clients.editor import decode_text
 from byok.clients.locations import (
     EDITORS,
     WRITABLE,
@@ -41,6 +40,7 @@ from byok.clients.locations import (
     find_location,
     find_mcp_location,
 )
+from byok.clients.settings_text import decode_text
 from byok.core.daemon.token import read_token
 from byok.core.errors import ConfigError
 from byok.core.escapes import escape, shell_word

@@ -118,15 +118,10 @@ async def _find_local_upstream() -> Mapping[str, UpstreamSettings]:
     return {match[0]: UpstreamSettings(type=match[0])} if match else {}
 
 
-async def section_of(context: CheckContext, name: str) -> UpstreamSettings:
-    """Return the settings of an upstream that is checked."""
-    return (await upstreams_of(context))[name]
-
-
 @once
 async def open_upstream(context: CheckContext, name: str) -> HttpUpstream:
     """Return an upstream with its API, its keys and the known facts of its models."""
-    settings, section = await context.settings(), await section_of(context, name)
+    settings, section = await context.settings(), (await upstreams_of(context))[name]
     for value in values_to_hide(settings, [section]):
         context.redactor.add(value)
     keys = [await _key(context, lookup) for lookup in key_lookups(name, section)]
@@ -183,7 +178,7 @@ async def model_of(context: CheckContext, name: str) -> str:
         return model_id.removeprefix(prefix)
     if model_id and name == first and not model_id.startswith("byok:"):
         return model_id
-    section = await section_of(context, name)
+    section = (await upstreams_of(context))[name]
     upstream = await open_upstream(context, name)
     try:
         return await choose_model(
@@ -222,7 +217,7 @@ async def check_models(context: CheckContext, name: str) -> CheckResult:
         if status not in (404, 405, 501):
             return wrong(error.message, error.hint or f"byok keys test {name}")
         listed = ()
-    section = await section_of(context, name)
+    section = (await upstreams_of(context))[name]
     in_settings = [*filter(None, (section.model, *section.models))]
     if not listed and in_settings:
         return good(f"it has none; {len(in_settings)} of the settings")
@@ -335,7 +330,7 @@ async def check_model(context: CheckContext, use: str) -> CheckResult:
     """Check that the upstream has the model that the settings choose for a use."""
     name, model = (await models_by_use(context))[use]
     model = model or await model_of(context, name)
-    section = await section_of(context, name)
+    section = (await upstreams_of(context))[name]
     try:
         listed = await list_models(context, name)
     except (CannotCheck, ByokError):

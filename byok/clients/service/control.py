@@ -287,7 +287,11 @@ def make_launch(
         python=sys.executable,
         options=(*options, *(("--config", str(config.absolute())) if config else ())),
         environment=variables,
-        folders=_outermost(paths.folders),
+        folders=tuple(
+            folder
+            for folder in paths.folders
+            if not any(other in folder.parents for other in paths.folders)
+        ),
         port=port,
         mark=mark_of(paths.state_dir),
         has_ipv6=_has_ipv6(),
@@ -306,14 +310,6 @@ def _search_path(environ: Mapping[str, str]) -> str:
         environ.get("PATH", ""), [Path(project)] if project else ()
     )
     return os.pathsep.join(dict.fromkeys(filter(str.isprintable, map(str, entries))))
-
-
-def _outermost(folders: tuple[Path, ...]) -> tuple[Path, ...]:
-    return tuple(
-        folder
-        for folder in folders
-        if not any(other in folder.parents for other in folders)
-    )
 
 
 def _has_ipv6() -> bool:

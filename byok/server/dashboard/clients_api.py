@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 from byok.clients.connection import DaemonAddress, FileChange, open_connector
-from byok.clients.editor import list_changes
 from byok.clients.locations import WRITABLE, ClientKind, ClientMachine, find_location
 from byok.clients.settings_file import bytes_digest
+from byok.clients.settings_text import list_changes
 from byok.core.chat import Json
 from byok.core.daemon.token import read_token
 from byok.core.errors import BadRequest, ConfigError

@@ -18,7 +18,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from byok.clients import toml_text
-from byok.clients.editor import (
+from byok.clients.settings_text import (
     MISSING,
     MissingValue,
     SettingPath,

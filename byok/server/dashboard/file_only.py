@@ -8,7 +8,7 @@ from pydantic import BaseModel
 from pydantic.fields import FieldInfo
 
 from byok.clients import toml_text
-from byok.clients.editor import MISSING, SettingPath, TextEditor, find_value
+from byok.clients.settings_text import MISSING, SettingPath, TextEditor, find_value
 from byok.core.chat import Json
 from byok.server.control import needs_restart
 from byok.server.dashboard.editable import find_editable, plain_value

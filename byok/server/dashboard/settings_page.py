@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from byok.clients.editor import MISSING, SettingPath, decode_text, find_value
 from byok.clients.settings_file import SettingsFile, bytes_digest
+from byok.clients.settings_text import MISSING, SettingPath, decode_text, find_value
 from byok.clients.toml_text import KEY, NOTE, Statement, split_statements
 from byok.core.chat import Json
 from byok.core.errors import BadRequest, ConfigError

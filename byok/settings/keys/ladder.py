@@ -289,12 +289,6 @@ def _environment(lookup: KeyLookup) -> dict[str, str]:
     }
 
 
-def _home() -> Path | None:
-    """Return the home folder, where the command runs; strangers put no files there."""
-    home = Path("~").expanduser()
-    return home if home.is_dir() else None
-
-
 def _run_command(lookup: KeyLookup, seconds: float) -> str:
     """Run the user's key command and return its first line.
 
@@ -302,13 +296,14 @@ def _run_command(lookup: KeyLookup, seconds: float) -> str:
         ConfigError: it cannot be run, fails, prints nothing, or takes too long.
     """
     program, *arguments = lookup.command
+    home = Path("~").expanduser()  # strangers put no files there
     try:
         result = run_program(
             [_find_program(program), *arguments],
             _environment(lookup),
             seconds=seconds,
             max_bytes=_MAX_OUTPUT_BYTES,
-            folder=_home(),
+            folder=home if home.is_dir() else None,
         )
     except OSError as error:
         raise _command_failed(lookup, f"cannot be run: {error.strerror}") from error

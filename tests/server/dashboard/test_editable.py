@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from byok.clients.editor import MISSING
+from byok.clients.settings_text import MISSING
 from byok.core.error_table import error_rows
 from byok.core.errors import BadRequest
 from byok.core.language import known_languages

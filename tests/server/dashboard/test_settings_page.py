@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from byok.clients.editor import MISSING
+from byok.clients.settings_text import MISSING
 from byok.core.platform.paths import find_paths
 from byok.server.dashboard.editable import Change, Tables
 from byok.server.dashboard.settings_page import (

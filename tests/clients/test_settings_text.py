@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from byok.clients import jsonc
 from byok.clients.document import TEXT_EDITORS, put_all, take_out, value_digest
-from byok.clients.editor import (
+from byok.clients.settings_text import (
     Leaf,
     Setting,
     SettingPath,

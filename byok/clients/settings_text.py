@@ -7,7 +7,7 @@ Only the value at the path may differ afterwards; all other bytes stay as they w
 import codecs
 import difflib
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Protocol, TypeAlias
 
@@ -101,8 +101,8 @@ def _element(child: Any) -> str:
 class Finder(Protocol):
     """The functions of a format's module; all raise ValueError for invalid texts."""
 
-    def leaves(self, text: str) -> Iterator[Leaf]:
-        """Yield all values without members, as they are written."""
+    def leaves(self, text: str) -> Iterable[Leaf]:
+        """Return all values without members, as they are written."""
 
     def read(self, text: str, path: SettingPath) -> Any:
         """Return the value at a path, or MISSING."""
