@@ -26,7 +26,7 @@ os.environ.setdefault("PYDANTIC_DISABLE_PLUGINS", "__all__")
 import typer
 
 from byok.cli import completion
-from byok.cli.commands import INTERRUPTED, Program
+from byok.cli.commands import INTERRUPTED, Program, version
 from byok.cli.terminal import fail, write_out
 from byok.core.errors import ByokError, ConfigError, from_os_error
 from byok.core.language import known_languages, match_language, use_language
@@ -111,8 +111,6 @@ def _to_byok_error(error: Exception) -> ByokError | None:
 
 def _print_version(is_requested: bool) -> None:
     if is_requested:
-        from byok.cli.commands import version
-
         version()
         raise typer.Exit
 

@@ -205,7 +205,7 @@ def _ask_for_candidate(
         try:
             return _find_by_name(answer, candidates, setup)
         except ConfigError as error:
-            tell(error.sentence)
+            fail(error)
 
 
 def _find_by_name(

@@ -28,7 +28,7 @@ from byok.cli.terminal import (
     tell,
 )
 from byok.core.chat import Json
-from byok.core.errors import ConfigError, from_os_error
+from byok.core.errors import ConfigError
 from byok.core.routing import Service
 from byok.dialects.model_facts import FactSource
 
@@ -205,7 +205,7 @@ def _read_list(path: Path) -> bytes:
         with path.open("rb") as file:
             content = file.read(MOST_BYTES + 1)
     except OSError as error:
-        raise from_os_error(error) from error
+        raise ConfigError(f"{path} cannot be read: {error.strerror}.") from error
     if len(content) > MOST_BYTES:
         raise ConfigError(f"{path} is larger than {MOST_BYTES // 2**20} MiB.")
     return content

@@ -517,6 +517,8 @@ def find_editor(environ: Mapping[str, str]) -> list[str]:
     for variable in VARIABLES:
         if value := environ.get(variable, "").strip():
             return _resolve_command(variable, value)
+    if sys.platform != "win32" and not sys.stdin.isatty():
+        raise BadRequest("There is no terminal for an editor.", hint=_CURE)
     for name in _DEFAULTS.get(sys.platform, _DEFAULTS["linux"]):
         if program := find_program(name):
             return [program]

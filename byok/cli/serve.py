@@ -91,11 +91,6 @@ def serve(
     responds, else an upstream whose key it finds, else the built-in demo.
     """
     options = RequestedOptions(upstream, model, port, tuple(workspace or ()), config)
-    run(options, ensure=ensure)
-
-
-def run(options: RequestedOptions, *, ensure: bool) -> None:
-    """Run the daemon until it is stopped; with `ensure` not if one runs already."""
     if not ensure:
         with contextlib.suppress(OSError):  # nobody reads stderr
             tell("byok starts")

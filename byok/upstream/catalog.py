@@ -278,8 +278,9 @@ def _warn_if_unknown(entry: CatalogEntry, listed: Sequence[str]) -> None:
     known = (*entry.models, *known_table().models_of(entry.vendor))
     if entry.chosen not in known and not is_listed(entry.chosen, listed):
         guess = did_you_mean(entry.chosen, listed[:_MAX_CACHED_MODELS])
+        cure = f"{guess} All: byok models".lstrip()
         name = entry.upstream.name
-        _log.warning("%s lists no model %.80r. %s", name, entry.chosen, guess)
+        _log.warning("%s lists no model %.80r. %s", name, entry.chosen, cure)
 
 
 def is_listed(model: str, listed: Sequence[str]) -> bool:

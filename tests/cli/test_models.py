@@ -122,6 +122,8 @@ def test_facts_are_updated_from_a_file_and_used_at_once(
     assert known_table().facts("openai", "gpt-4o").window  # what byok knew stays
     listed.write_text('{"google": {"models": {}}}')
     assert cli("models", "update", "--file", listed).code == 78
+    missing = cli("models", "update", "--file", tmp_path / "missing.json")
+    assert (missing.code, "BYOK_HOME" in missing.err) == (78, False)
     assert known_table().facts("gemini", "gem").window == 900_000
 
 

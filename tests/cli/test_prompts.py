@@ -1,5 +1,6 @@
 """byok prompts, and the user's editor."""
 
+import io
 import json
 import os
 import signal
@@ -307,6 +308,17 @@ def test_a_name_is_looked_up_in_trusted_folders(
     assert find_editor({"EDITOR": "ed -w"}) == [str(mine), "-w"]
     with pytest.raises(BadRequest, match="evil, which was not found"):
         find_editor({"EDITOR": "evil"})
+
+
+def test_without_a_terminal_only_a_named_editor_is_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    usual = script(tmp_path, "vi", "")
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr("sys.stdin", io.StringIO())
+    with pytest.raises(BadRequest):
+        find_editor({})
+    assert find_editor({"EDITOR": "vi"}) == [str(usual)]
 
 
 @pytest.mark.parametrize("value", ["./ed", "'open", "no-such-editor-here"])
