@@ -360,9 +360,9 @@ def _suggest_option(message: str, command: str | None) -> str:
 def _say_examples(context: Any) -> None:
     """Print the examples of a page of --help; the page of byok itself has none."""
     _, _, words = context.command_path.partition(" ")
-    if words and (examples := examples_of(words)):
+    if words and not context.command.hidden:
         say(" Examples:")
-        for line in examples:
+        for line in examples_of(words):
             say(f"   {line}")
 
 

@@ -16,6 +16,7 @@ from byok.cli.terminal import (
     show_progress,
     tell,
 )
+from byok.core.errors import ConfigError
 from byok.core.language import translate
 from byok.core.platform.paths import find_paths
 
@@ -63,7 +64,6 @@ def doctor(
         wrong,
     )
     from byok.cli.checks.bundle import examine_into
-    from byok.core.errors import ConfigError
 
     if bundle is not None and os.path.lexists(bundle):
         raise ConfigError(f"{bundle} exists already.", hint="Choose another name.")

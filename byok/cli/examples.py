@@ -1,4 +1,7 @@
-"""Examples of every command, shown at the end of its page of --help."""
+"""Examples of every command, shown at the end of its page of --help.
+
+A command without a line is its own example.
+"""
 
 _MAX_LINES = 2
 _LINES = """
@@ -14,8 +17,6 @@ byok keys test openrouter
 byok keys remove openrouter --store vault
 byok config show routing
 byok config path
-byok config init
-byok config example
 byok config check
 byok config check --config ./other.toml
 byok config show server.port
@@ -24,10 +25,6 @@ byok token rotate
 byok token show --metrics
 byok service install
 byok service install --dry-run
-byok service uninstall
-byok service start
-byok service stop
-byok service restart
 byok service status --json
 byok service logs -f
 byok upgrade
@@ -42,16 +39,12 @@ byok status
 byok status --json
 byok dashboard
 byok dashboard --link
-byok stop
-byok restart
-byok reload
 byok log -n 50 --errors
 byok log -f
 byok usage --by model --days 7
 byok usage --csv
 byok memory list -n 5
 byok memory forget --days 30
-byok memory status
 byok models --upstream openrouter
 byok models why
 byok models update
@@ -60,16 +53,12 @@ byok probe ollama/qwen3-coder:30b
 byok probe openrouter --show
 byok prompts edit agent
 byok prompts diff
-byok prompts list
 byok prompts show agent --all-tools
 byok prompts show agent.small --source
 byok prompts diff agent
-byok prompts check
 byok index add ./project
 byok index --estimate ./project
-byok index status
 byok index remove ./project
-byok index rebuild
 byok index why ./project/.env
 byok index estimate ./project
 byok search where are tokens checked
@@ -78,13 +67,6 @@ byok mcp
 byok mcp -w ./project
 byok embed estimate
 byok embed enable
-byok embed status
-byok embed disable
-byok embed pause
-byok embed resume
-byok embed clear
-byok embed push
-byok embed pull
 byok remote enable
 byok remote disable
 byok doctor
@@ -93,17 +75,13 @@ byok explain
 byok explain key_missing
 byok capture on --for 10m
 byok capture list
-byok capture off
-byok capture status
 byok capture show 20260101 --full
-byok capture clear
 byok report 20260101 --out ./report.zip
-byok version
 """
 
 
 def examples_of(words: str) -> list[str]:
     """Return the first examples of a command, such as `keys set`, or of its group."""
     prefix = f"byok {words} "
-    lines = _LINES.split("\n")
-    return [line for line in lines if f"{line} ".startswith(prefix)][:_MAX_LINES]
+    lines = [line for line in _LINES.split("\n") if f"{line} ".startswith(prefix)]
+    return lines[:_MAX_LINES] or [prefix.rstrip()]

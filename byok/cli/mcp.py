@@ -9,8 +9,9 @@ from typing import Annotated
 
 import typer
 
-from byok.cli.code_client import WorkspacesOption, folders, index_opener
+from byok.cli.code_client import Agent, WorkspacesOption, folders, index_opener
 from byok.cli.command_context import ConfigOption, load
+from byok.cli.daemon_client import LocalClient
 from byok.cli.terminal import tell
 from byok.core.platform.paths import find_paths
 
@@ -42,9 +43,7 @@ def mcp(
     from byok.cli.mcp_server import take_over
 
     descriptors = take_over()
-    from byok.cli.code_client import Agent
     from byok.cli.control import Starter, daemon_command
-    from byok.cli.daemon_client import LocalClient
     from byok.cli.mcp_server import end_soon, serve
 
     logging.basicConfig(stream=sys.stderr, level=logging.WARNING)

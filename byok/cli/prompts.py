@@ -176,12 +176,9 @@ def prompt_rows(
 
 def _row(prompts: PromptSet, name: str) -> PromptRow:
     kind, _, variant = name.partition(".")
-    if name in prompts.own:
-        prompt_set = PromptSet(prompts.templates, {name: prompts.own[name]})
-        state = OWN
-    else:
-        prompt_set = PromptSet(prompts.templates)
-        state = REPLACED if kind in prompts.own else SHIPPED
+    own = {name: prompts.own[name]} if name in prompts.own else {}
+    prompt_set = PromptSet(prompts.templates, own)
+    state = OWN if own else REPLACED if kind in prompts.own else SHIPPED
     situation = Situation(
         (variant,) if variant else (),
         tools=tools_named(prompt_set, kind),

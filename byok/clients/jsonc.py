@@ -120,7 +120,9 @@ def ways_to_put(text: str, path: SettingPath, raw: str) -> Iterator[str]:
         raise ValueError(f"{parent} is no object")
     else:
         name, *below = place.remaining
-        unit = _unit(text)
+        root = parse_nodes(text)
+        first = root.members[0] if root and root.members else None
+        unit = (own_indent(text, first.start) if first else None) or UNIT
         indent = part_indent(text, place.owner, unit)
         new = f"{write_value(name)}: {_nest(tuple(below), raw, indent, unit)}"
         yield splice(text, append_part(text, place.owner, new, _SYNTAX, indent=indent))
@@ -146,11 +148,3 @@ def _nest(path: SettingPath, raw: str, indent: str, unit: str) -> str:
     inner = indent + unit
     member = f"{write_value(path[0])}: {_nest(path[1:], raw, inner, unit)}"
     return f"{{\n{inner}{member}\n{indent}}}"
-
-
-def _unit(text: str) -> str:
-    """Return the indentation of a member of the root."""
-    root = parse_nodes(text)
-    first = root.members[0] if root and root.members else None
-    indent = own_indent(text, first.start) if first else None
-    return indent or UNIT

@@ -245,7 +245,10 @@ async def check_key(context: CheckContext, title: str) -> CheckResult:
     try:
         value = await key.get()
     except KeyMissing as error:
-        return await _no_key(context, lookup, error)
+        row = await _row_of_daemon(context, lookup)
+        if row.get("fingerprint"):
+            return good(f"the running daemon has it, from {row.get('source')}")
+        return wrong(error.message, error.hint)
     except ConfigError as error:
         return wrong(str(error), error.hint or f"byok keys set {lookup.command_name}")
     if not value and is_loopback(lookup.base_url):  # the daemon does the same
@@ -259,15 +262,6 @@ async def check_key(context: CheckContext, title: str) -> CheckResult:
             f"{lookup.command_name}",
         )
     return good(f"from {key.source}")
-
-
-async def _no_key(
-    context: CheckContext, lookup: KeyLookup, error: KeyMissing
-) -> CheckResult:
-    row = await _row_of_daemon(context, lookup)
-    if row.get("fingerprint"):
-        return good(f"the running daemon has it, from {row.get('source')}")
-    return wrong(error.message, error.hint)
 
 
 async def _daemon_has_it(context: CheckContext, lookup: KeyLookup, source: str) -> bool:
