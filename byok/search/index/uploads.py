@@ -12,7 +12,7 @@ from typing import NamedTuple
 from msgspec import Struct, field
 
 from byok.core.bounded import BoundedMap
-from byok.core.code_query import Upload
+from byok.core.code_query import BlobNames, Upload
 from byok.core.errors import NotReady
 from byok.core.threads import to_the_end
 from byok.search.index.contents import Contents
@@ -187,34 +187,31 @@ class Uploads(Struct, eq=False):
         folder = self.store.database.path.parent
         return shutil.disk_usage(folder).free < self.free_bytes
 
-    async def checkpoint(
-        self, base: str, added: Sequence[bytes], deleted: Sequence[bytes]
-    ) -> str | None:
-        """Make a checkpoint and return its id; None if the base is unknown.
+    async def checkpoint(self, names: BlobNames) -> str | None:
+        """Make a checkpoint and return its id; None if its base is unknown.
 
         Raises:
             NotReady: 507, the disk or the store is full.
         """
         await asyncio.to_thread(self._check_space)
-        await self.find_missing(added)  # which stores files of workspaces
+        await self.find_missing(names.added)  # which stores files of workspaces
         day = today()
         return await self.store.wait_for_change(
-            lambda db: checkpoints.make(db, base, added, deleted, day)
+            lambda db: checkpoints.make(
+                db, names.checkpoint, names.added, names.deleted, day
+            )
         )
 
-    async def resolve(
-        self, checkpoint: str, added: Sequence[bytes], deleted: Sequence[bytes]
-    ) -> BlobSet:
+    async def resolve(self, names: BlobNames) -> BlobSet:
         """Return the set of blobs that a request names."""
-        return await asyncio.to_thread(self._resolve, checkpoint, added, deleted)
+        return await asyncio.to_thread(self._resolve, names)
 
-    def _resolve(
-        self, checkpoint: str, added: Sequence[bytes], deleted: Sequence[bytes]
-    ) -> BlobSet:
+    def _resolve(self, names: BlobNames) -> BlobSet:
+        checkpoint = names.checkpoint
         with self.store.reading() as db:
             base = self._members(db, checkpoint) if checkpoint else frozenset()
-            plus = blobs.find_known(db, added)
-            minus = blobs.find_known(db, deleted)
+            plus = blobs.find_known(db, names.added)
+            minus = blobs.find_known(db, names.deleted)
             unfinished = dict(
                 db.execute("SELECT id, state FROM blob WHERE state <> 1").fetchall()
             )
@@ -225,7 +222,7 @@ class Uploads(Struct, eq=False):
             named = [
                 i for i, state in unfinished.items() if state == NAMED and i in ids
             ]
-            unknown = [name for name in added if name not in plus]
+            unknown = [name for name in names.added if name not in plus]
             unknown += [
                 name
                 for (name,) in select_in(

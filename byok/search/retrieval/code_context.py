@@ -138,9 +138,7 @@ class CodeContext(Struct, eq=False):
         except ByokError as error:
             _log.warning("%s", error.sentence)
             return UnknownBlobs()
-        resolved = await engine.uploads.resolve(
-            names.checkpoint, names.added, names.deleted
-        )
+        resolved = await engine.uploads.resolve(names)
         return UnknownBlobs(
             tuple(map(to_text, resolved.unknown)), resolved.checkpoint_found
         )
@@ -250,8 +248,7 @@ class CodeContext(Struct, eq=False):
 
     async def checkpoint(self, names: BlobNames) -> str | None:
         """Return an id that stands for a set of blobs; None if its base is unknown."""
-        uploads = (await self.open()).engine.uploads
-        return await uploads.checkpoint(names.checkpoint, names.added, names.deleted)
+        return await (await self.open()).engine.uploads.checkpoint(names)
 
     # --- Questions ---
     async def retrieve(self, request: RetrievalRequest) -> Retrieval:

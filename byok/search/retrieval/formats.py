@@ -204,55 +204,42 @@ _TEXTS_IN_LANGUAGE = re.compile(
     rf"|(?:{_ANY_LANGUAGE_NAME}).{{0,6}}(?:翻译|译文|文案|文本|本地化)"
 )
 # Questions for tests: "tests of the connector", but not "a client for unit tests".
-_ENGLISH_TESTS = (
+_TEST_QUESTIONS = (
+    # English
     r"\A\W*(?:(?:which|what|where|find|show|list|are|is|the|all|me|our|any) +){0,6}"
     r"(?:(?:unit|integration|e2e|regression|functional) +)?"
     r"(?:tests?|specs?|test +(?:cases?|files?|suites?)) +"
     r"(?:of|for|that|which|covers?|covering|checks?|checking|exercises?|verif(?:y|ies))\b",
     r"\A\W*(?:where|how|is|are)\b.{0,200}\btested\b",
-)
-_CHINESE_TESTS = (
+    # Chinese
     r"(?:的(?:单元|集成|回归)?|单元|集成|回归)测试(?:用例|代码|文件)?"
     r"(?:都?在哪里?|在哪儿|有哪些)?\W*\Z",
     r"(?:哪些|哪个|哪里的?|有没有)(?:单元|集成|回归)?测试|在?哪里被?测试",
-)
-_JAPANESE_TESTS = (
+    # Japanese
     r"の(?:単体)?テスト(?:ケース|コード)?(?:[はを].{0,20})?\W*\Z",
     r"どの(?:単体)?テスト|どこでテスト",
-)
-_KOREAN_TESTS = (
+    # Korean
     r"의 ?(?:단위 ?)?테스트(?:[는를].{0,20})?\W*\Z",
     r"어떤 ?테스트|어디서 ?테스트",
-)
-_GERMAN_TESTS = (
+    # German
     r"\A\W*(?:(?:welche|wo|zeige?|finde?|sind|gibt|es|die|alle|mir) +){0,6}"
     r"(?:unit-?|integrations-?)?test(?:s|f[aä]e?lle)? +"
     r"(?:f[uü]e?r|von|vom|zum|zur|der|des|pr[uü]e?fen|decken)\b",
     r"\A\W*(?:wo|wie|wird|werden)\b.{0,200}\bgetestet\b",
-)
-_IBERIAN_TESTS = (  # Spanish and Portuguese
+    # Spanish and Portuguese
     r"\A\W*(?:(?:qu[eé]|quais|d?[oó]nde|muestra|mostre|busca|est[aáã]on?|[lo]?[ao]s"
     r"|tod[ao]s) +){0,6}(?:pruebas?|tests?|testes?)(?: unit[aá]ri[ao]s)? +"
     r"(?:del?|d[ao]s?|para|que|cubren|cobrem)\b",
     r"\A\W*d?[oó]nde\b.{0,200}\b(?:se prueban?|(?:test|prob)ad[ao]s?)\b",
-)
-_FRENCH_TESTS = (
+    # French
     r"\A\W*(?:(?:quels?|o[uù]|sont|montre|trouve|les|tous) +){0,6}"
     r"tests?(?: unitaires?)? +(?:de|du|des|d'\w+|pour|qui|couvrent)\b",
     r"\A\W*o[uù]\b.{0,200}\btest[eé]e?s?\b",
-)
-_RUSSIAN_TESTS = (
+    # Russian
     r"\A\W*(?:(?:какие|где|покажи|найди|все) +){0,6}(?:юнит-?|модульные +)?тесты +\w",
     r"\A\W*где\b.{0,200}\bтестиру[её]тся\b",
 )
-_ASKS_FOR_TESTS = re.compile(
-    "|".join(
-        (
-            *(*_ENGLISH_TESTS, *_CHINESE_TESTS, *_JAPANESE_TESTS, *_KOREAN_TESTS),
-            *(*_GERMAN_TESTS, *_IBERIAN_TESTS, *_FRENCH_TESTS, *_RUSSIAN_TESTS),
-        )
-    )
-)
+_ASKS_FOR_TESTS = re.compile("|".join(_TEST_QUESTIONS))
 _ASKS_FOR_DOCS = re.compile(
     r"\A\W*(?:(?:which|what|where|find|show|list|are|is|the|all|me|our|any) +){0,6}"
     r"(?:(?:user|developer|api|installation) +)?"

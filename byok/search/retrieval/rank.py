@@ -93,8 +93,11 @@ class HistorySignals:
             if not in_view or not commit.telling:
                 continue
             files = tuple(
-                self._file_number(path, lengths, commits_of_file) for path in in_view
+                self._numbers.setdefault(path, len(self._numbers)) for path in in_view
             )
+            new = len(self._numbers) - len(lengths)
+            lengths += [0.0] * new
+            commits_of_file += ([] for _ in range(new))
             weight = 1 / math.sqrt(len(files))
             term_count = self._index_message(commit.message, len(self._commits))
             for file in files:
@@ -109,15 +112,6 @@ class HistorySignals:
         self._lengths = array(
             "d", [1 - _B + _B * length / average for length in lengths]
         )
-
-    def _file_number(
-        self, path: str, lengths: list[float], commits_of_file: list[list[int]]
-    ) -> int:
-        number = self._numbers.setdefault(path, len(self._numbers))
-        if number == len(lengths):
-            lengths.append(0.0)
-            commits_of_file.append([])
-        return number
 
     def _index_message(self, message: str, commit: int) -> int:
         """Index the terms of a message; return how many there are."""

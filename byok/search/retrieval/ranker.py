@@ -2,7 +2,7 @@
 
 import asyncio
 from collections import defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from statistics import fmean
 from typing import NamedTuple
@@ -112,7 +112,10 @@ class Ranker(Struct, eq=False):
             IndexFailed: the index cannot be searched.
         """
         aids = self.aids()
-        parts = _split_into_queries(question)
+        parts = [parse_query(part) for part in split_parts(question)]
+        parts = [part for part in parts if not part.only_task_words]
+        if len(parts) == 1:  # a question that asks one thing only
+            parts = []
         if not aids.has_models and not parts:
             return await asyncio.to_thread(self.rank_by_words, query, scope)
         whole = None
@@ -425,13 +428,6 @@ class _Entries(dict[int, Entry]):
         return self[blob_id]
 
 
-def _split_into_queries(question: str) -> list[Query]:
-    """Return the queries of questions that are asked at once; [] for a single one."""
-    parts = [parse_query(part) for part in split_parts(question)]
-    parts = [part for part in parts if not part.only_task_words]
-    return parts if len(parts) > 1 else []
-
-
 def _has_meaning(question: str, query: Query) -> bool:
     """Tell whether a question has more than stop words and punctuation."""
     if query.terms:
@@ -496,7 +492,13 @@ def fuse(
     is no file of the view, which is left out. Equal scores are ordered by path.
     """
     near_chunks = _nearness_by_blob(near)
-    uncovered = [file for file in files if _lacks_vector(file, near_chunks)]
+    uncovered = [  # matching files that should have a vector, and have none yet
+        file
+        for file in files
+        if file.chunks
+        and file.kind in _EMBEDDED_KINDS
+        and file.blob_id not in near_chunks
+    ]
     covered = [file for file in files if file.chunks and file.blob_id in near_chunks]
     if len(covered) < _MIN_COVERED_SHARE * (len(covered) + len(uncovered)):
         return list(files[:_MAX_FUSED_FILES])
@@ -507,7 +509,10 @@ def fuse(
         entry = file_of_blob(blob_id)
         if entry is None:
             continue
-        file = fused.get(entry.path) or _make_file(entry, kinds)
+        file = fused.get(entry.path)
+        if file is None:  # no word of the question is in it
+            reasons = Reasons(0.0, 0.0, 0.0, kind_factor(entry.kind, kinds), 0.0)
+            file = RankedFile(*entry, 0.0, (), reasons)
         if file.blob_id == blob_id:
             file = replace(file, chunks=_join_chunks(file.chunks, chunks))
             fused[entry.path] = _raise_score(file, weight * chunks[0].score)
@@ -516,12 +521,6 @@ def fuse(
         fused |= {file.path: _raise_score(file, weight * average) for file in uncovered}
     ordered = sorted(fused.values(), key=lambda file: (-file.score, file.path))
     return [file for file in ordered[:_MAX_FUSED_FILES] if file.score > 0]
-
-
-def _lacks_vector(file: RankedFile, embedded: Container[int]) -> bool:
-    """Tell whether a matching file should have a vector, and has none yet."""
-    matches = bool(file.chunks) and file.kind in _EMBEDDED_KINDS
-    return matches and file.blob_id not in embedded
 
 
 def _nearness_by_blob(near: NearChunks) -> Mapping[int, Sequence[ChunkScore]]:
@@ -534,12 +533,6 @@ def _nearness_by_blob(near: NearChunks) -> Mapping[int, Sequence[ChunkScore]]:
         nearness = (chunk.score - low) / (high - low) if high > low else 1.0
         by_blob[chunk.blob_id].append(chunk._replace(score=nearness))
     return {blob_id: _best_first(chunks) for blob_id, chunks in by_blob.items()}
-
-
-def _make_file(entry: FileEntry, kinds: Mapping[Kind, float]) -> RankedFile:
-    """Return a file that has no matching word."""
-    reasons = Reasons(0.0, 0.0, 0.0, kind_factor(entry.kind, kinds), 0.0)
-    return RankedFile(entry.blob_id, entry.path, entry.kind, 0.0, (), reasons)
 
 
 def _raise_score(file: RankedFile, gain: float) -> RankedFile:

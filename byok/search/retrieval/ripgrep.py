@@ -17,10 +17,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import orjson
 from msgspec import Struct
+from msgspec.structs import replace
 
 from byok.core.code_query import DEFAULT_LENGTH
 from byok.core.platform.programs import clean_environment, kill_group
@@ -84,29 +85,15 @@ _INDEX_IN_USE = (
 )
 
 
-class LineMatch(NamedTuple):
-    """A matching line, cut at 400 characters; `number` counts from 0."""
-
-    number: int
-    text: str
-
-
-class FileMatches(NamedTuple):
-    """A file with matching lines, in order."""
-
-    path: str
-    kind: Kind
-    score: float
-    lines: tuple[LineMatch, ...]
-
-
 class TextSearchResult(Struct, frozen=True):
     """The matching files, best first, and the searched `words`.
 
-    `notes` say what was not searched, and why.
+    The blob id of a file is its position, and `spans` has its chunks by this id, in the
+    form that `pack` needs. `notes` say what was not searched, and why.
     """
 
-    files: tuple[FileMatches, ...] = ()
+    files: Sequence[RankedFile] = ()
+    spans: Mapping[int, list[Span]] = {}
     notes: tuple[str, ...] = ()
     words: tuple[str, ...] = ()
 
@@ -239,8 +226,8 @@ class Ripgrep(Struct, eq=False):
         if not matches.counts and not text.isascii():
             problems[ASK_IN_ENGLISH] = None
         query = await asyncio.to_thread(parse_query, text)
-        ranked = rank_by_rarity(matches, query.kinds)
-        return TextSearchResult(ranked, tuple(problems), tuple(words))
+        files, spans = rank_by_rarity(matches, query.kinds)
+        return TextSearchResult(files, spans, tuple(problems), tuple(words))
 
     async def _run(self, run: _OutputReader, root: Path, seconds: float) -> str | None:
         """Search for one word; return a note if something went wrong."""
@@ -339,8 +326,12 @@ def search_words(text: str) -> list[str]:
 
 def rank_by_rarity(
     matches: MatchCollector, kinds: Mapping[Kind, float] = NO_KINDS
-) -> tuple[FileMatches, ...]:
-    """Rank files by the rarity of their words, times the factor of the kind."""
+) -> tuple[list[RankedFile], dict[int, list[Span]]]:
+    """Rank files by the rarity of their words, times the factor of the kind.
+
+    Return the files and their spans, as in `TextSearchResult`. Lines near each other
+    form one chunk, whose score is the number of matches.
+    """
     total = max([matches.searched, *map(len, matches.counts.values())], default=0)
     scores: dict[str, float] = defaultdict(float)
     for token, counts in matches.counts.items():
@@ -348,44 +339,28 @@ def rank_by_rarity(
         rarity = math.log(1 + total / max(files, 1))
         for path, count in counts.items():
             scores[path] += rarity * count / (count + _SATURATION)
-    ranked = []
-    for path, score in scores.items():
-        kind = kind_of(path)
-        lines = sorted(LineMatch(n, text) for n, text in matches.lines[path].items())
-        if lines:
-            score *= kind_factor(kind, kinds)
-            ranked.append(FileMatches(path, kind, score, tuple(lines)))
-    ranked.sort(key=lambda file: (-file.score, file.path))
-    return tuple(ranked[:_MAX_FILES])
-
-
-def as_ranked_files(
-    files: Iterable[FileMatches], prefix: str = ""
-) -> tuple[list[RankedFile], dict[int, list[Span]]]:
-    """Return matches as ranked files and their spans, in the form that `pack` needs.
-
-    Lines near each other form one chunk, whose score is the number of matches. The
-    position of a file replaces its blob id.
-    """
+    scored = [
+        (path, score * kind_factor(kind_of(path), kinds))
+        for path, score in scores.items()
+        if matches.lines[path]
+    ]
+    scored.sort(key=lambda item: (-item[1], item[0]))
     ranked: list[RankedFile] = []
     spans: dict[int, list[Span]] = {}
-    for position, file in enumerate(files):
-        groups = _group_lines(file.lines)
+    for position, (path, score) in enumerate(scored[:_MAX_FILES]):
+        groups = _group_lines(sorted(matches.lines[path].items()))
         spans[position] = [span for span, _ in groups]
         chunks = [ChunkScore(position, n, count) for n, (_, count) in enumerate(groups)]
         chunks.sort(key=lambda chunk: (-chunk.score, chunk.ordinal))
-        factor = kind_factor(file.kind)
-        path = prefix + file.path
-        reasons = Reasons(file.score / factor, 0.0, 0.0, factor, 0.0)
-        ranked.append(
-            RankedFile(position, path, file.kind, file.score, tuple(chunks), reasons)
-        )
+        kind, factor = kind_of(path), kind_factor(kind_of(path))
+        reasons = Reasons(score / factor, 0.0, 0.0, factor, 0.0)
+        ranked.append(RankedFile(position, path, kind, score, tuple(chunks), reasons))
     return ranked, spans
 
 
 def _write_answer(root: Path, result: TextSearchResult, limit: int, prefix: str) -> str:
-    ranked, spans = as_ranked_files(result.files, prefix)
-    packed = pack(ranked, spans.__getitem__, limit)
+    files = [replace(file, path=prefix + file.path) for file in result.files]
+    packed = pack(files, result.spans.__getitem__, limit)
 
     def lines_of(file: PackedFile) -> list[str] | None:
         path = result.files[file.blob_id].path
@@ -454,7 +429,7 @@ def _whole_word(token: str) -> re.Pattern[str]:
     return re.compile(rf"(?<!\w){re.escape(token)}(?!\w)", re.IGNORECASE)
 
 
-def _group_lines(lines: Iterable[LineMatch]) -> list[tuple[Span, int]]:
+def _group_lines(lines: Iterable[tuple[int, str]]) -> list[tuple[Span, int]]:
     """Join lines whose context overlaps; return groups with their number of matches."""
     groups: list[tuple[Span, int]] = []
     for number, text in lines:

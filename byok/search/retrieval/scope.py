@@ -180,7 +180,7 @@ def _ids_without_outer(space: Workspace, spaces: Sequence[Workspace]) -> frozens
 
 
 async def _resolve_blobs(engine: ContextEngine, blobs: BlobNames) -> Scope:
-    result = await engine.uploads.resolve(blobs.checkpoint, blobs.added, blobs.deleted)
+    result = await engine.uploads.resolve(blobs)
     notes: list[str] = []
     if not result.checkpoint_found:
         notes.append(

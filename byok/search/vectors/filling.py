@@ -189,7 +189,10 @@ class Filling(Struct, eq=False):
             )
             await asyncio.to_thread(self.store.refresh_listing, recipe, is_embedded)
             await self._count(space)
-            first = self._blobs_by_hits()
+            # Recent hits of questions come first, the most frequent ones before others.
+            latest_first = reversed(self._hit_counts.items())
+            hits = sorted(latest_first, key=lambda row: -row[1])
+            first = [blob_id for blob_id, _ in hits]
             blobs = await asyncio.to_thread(
                 self.store.read, listings.find_unlisted, recipe, first, _PLAN_BLOBS
             )
@@ -205,15 +208,6 @@ class Filling(Struct, eq=False):
             await self._probe_model()
         await self._count(space)
         self._state, self.error = EmbeddingState.COMPLETE, ""
-
-    def _blobs_by_hits(self) -> list[int]:
-        """Return the recent hits of questions, the most frequent first.
-
-        Their vectors are made before others.
-        """
-        latest_first = reversed(self._hit_counts.items())
-        ordered = sorted(latest_first, key=lambda row: -row[1])
-        return [blob_id for blob_id, _ in ordered]
 
     def _retry_incomplete(self) -> None:
         """Try listed blobs that lack vectors again."""

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.code_query import Upload
+from byok.core.code_query import BlobNames, Upload
 from byok.search.index.parse.prepare import prepare
 from byok.search.index.store import checkpoints
 from byok.search.index.store.blobs import content_of, find_known
@@ -46,7 +46,7 @@ async def live(folder: Path, seed: int) -> None:
         for number in count(seed * 1000, BATCH):
             names = await uploads.upload(samples(number))
             say(folder / "said", [f"held {number}"])
-            made = await uploads.checkpoint("", names, [])
+            made = await uploads.checkpoint(BlobNames("", tuple(names)))
             say(folder / "said", [f"{made} {number}"])
             await asyncio.to_thread(_work, store, rng)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from byok.core.code_query import Upload
+from byok.core.code_query import BlobNames, Upload
 from byok.core.errors import NotReady
 from byok.search.index.store.blobs import content_of, find_known
 from byok.search.index.store.checkpoints import evict
@@ -60,7 +60,7 @@ async def test_what_was_uploaded_is_known_and_searchable(tmp_path: Path) -> None
         assert await uploads.upload([A]) == [A.name]
         missing = await uploads.find_missing(names)
         assert missing == Missing([B.name, B.name], [])
-        blobs = await uploads.resolve("", [A.name, B.name], [])
+        blobs = await uploads.resolve(BlobNames("", (A.name, B.name)))
         assert (blobs.unknown, blobs.pending) == ([B.name], 0)
         assert len(blobs.view.ids) == 1
         assert store.index.search({"alpha": 1.0}, blobs.view)
@@ -72,7 +72,7 @@ async def test_upload_is_unsearchable_only_while_work_goes_on(
     async with uploading(tmp_path, workers=Held, patience=0.05) as (uploads, store):
         await uploads.upload([A, B])
         assert await uploads.find_missing([A.name]) == Missing([], [A.name])
-        blobs = await uploads.resolve("", [A.name, B.name], [])
+        blobs = await uploads.resolve(BlobNames("", (A.name, B.name)))
         assert (blobs.unknown, blobs.pending) == ([], 2)
         go.set()
         async with asyncio.timeout(PATIENCE):
@@ -112,7 +112,7 @@ async def test_upload_of_secrets_and_large_files_is_refused_but_known(
             held = [content_of(db, found[name].id) is not None for name in names]
         assert reasons == ["secret", "too-large", "not-a-file", None]
         assert held == [False, False, False, True]
-        assert (await uploads.resolve("", names, [])).unknown == []
+        assert (await uploads.resolve(BlobNames("", tuple(names)))).unknown == []
     assert b"canary" not in (tmp_path / "data.db").read_bytes()
 
 
@@ -123,7 +123,7 @@ async def test_a_set_grows_when_its_names_are_uploaded(tmp_path: Path) -> None:
         await uploads.upload([A])
         await uploads.find_missing([A.name])
         for expected in (1, 2):
-            blobs = await uploads.resolve("", [A.name, B.name], [])
+            blobs = await uploads.resolve(BlobNames("", (A.name, B.name)))
             hits = store.index.search({"common": 1.0}, blobs.view._replace(chunks=0))
             assert len(hits) == expected
             await uploads.upload([B])
@@ -157,14 +157,14 @@ async def test_workspace_files_are_held_when_asked_for_and_unchanged(
         (root / B.path).write_text("changed")
         assert await uploads.find_missing([A.name, B.name]) == Missing([B.name], [])
         write(root, A._replace(content=b"changed too"))
-        checkpoint = await uploads.checkpoint("", [A.name, B.name], [])
+        checkpoint = await uploads.checkpoint(BlobNames("", (A.name, B.name)))
         assert checkpoint
         store.writing(store.batches.drop_files, 1, [A.path, B.path]).result()
         store.flush()
-        blobs = await uploads.resolve(checkpoint, [], [])
+        blobs = await uploads.resolve(BlobNames(checkpoint))
         assert (len(blobs.view.ids), blobs.unknown) == (2, [B.name])
         await uploads.upload([B])
-        assert (await uploads.resolve(checkpoint, [], [])).unknown == []
+        assert (await uploads.resolve(BlobNames(checkpoint))).unknown == []
         check(store.database, store.index)
 
 
@@ -197,12 +197,12 @@ async def test_a_file_that_goes_before_it_is_held_is_not(tmp_path: Path) -> None
 async def test_a_checkpoint_that_was_evicted_is_unknown_at_once(tmp_path: Path) -> None:
     async with uploading(tmp_path) as (uploads, store):
         await uploads.upload([A])
-        made = await uploads.checkpoint("", [A.name, UNKNOWN], [])
+        made = await uploads.checkpoint(BlobNames("", (A.name, UNKNOWN)))
         assert made
-        assert (await uploads.resolve(made, [], [])).checkpoint_found
+        assert (await uploads.resolve(BlobNames(made))).checkpoint_found
         evicting = store.writing(evict, store.database, store.batches, 1, today())
         await asyncio.wrap_future(evicting)  # as a flood of names makes it
-        assert not (await uploads.resolve(made, [], [])).checkpoint_found
+        assert not (await uploads.resolve(BlobNames(made))).checkpoint_found
 
 
 def noise(number: int, size: int = 40_000) -> Upload:
@@ -245,7 +245,7 @@ async def test_upload_on_a_full_disk_keeps_no_checkpoint_and_no_copies(
 ) -> None:
     async with uploading(tmp_path, free_bytes=2**62) as (uploads, store):
         with pytest.raises(NotReady) as caught:
-            await uploads.checkpoint("", [UNKNOWN], [])
+            await uploads.checkpoint(BlobNames("", (UNKNOWN,)))
         assert (caught.value.status, caught.value.code) == (507, "storage_full")
         with store.reading() as db:
             assert db.execute("SELECT count(*) FROM blob").fetchone() == (0,)
@@ -260,10 +260,10 @@ async def test_a_flood_of_unknown_names_stays_small_and_keeps_no_upload_out(
         made: str | None = ""
         for number in range(40):
             names = [sha256(b"%d %d" % (number, n)).digest() for n in range(200)]
-            made = await uploads.checkpoint(made or "", names, [])
+            made = await uploads.checkpoint(BlobNames(made or "", tuple(names)))
         assert store.database.path.stat().st_size < 3 * limit
         assert len(await uploads.upload([Upload(b"", "a.py", b"x = 1")])) == 1
-        assert await uploads.checkpoint("", [UNKNOWN], [])
+        assert await uploads.checkpoint(BlobNames("", (UNKNOWN,)))
 
 
 # Names of file versions

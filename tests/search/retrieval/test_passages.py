@@ -221,7 +221,7 @@ async def test_passages_use_the_clients_names(tmp_path: Path) -> None:
         await complete(made)
         found = await find(made, "feed_lion", alias, guided=(other,))
         assert [c.blob_name for c in found.chunks] == [other.hex(), "mine"]
-        checkpoint = await made.uploads.checkpoint("", [alias], [])
+        checkpoint = await made.uploads.checkpoint(BlobNames("", (alias,)))
         assert checkpoint
         finder = PassageFinder(made, Ranker(made), seconds=PATIENCE)
         found = await finder.find(CodeQuestion("lion", BlobNames(checkpoint)), 20_000)

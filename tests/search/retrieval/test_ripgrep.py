@@ -17,7 +17,6 @@ from byok.core.code_query import DEFAULT_LENGTH
 from byok.core.platform.programs import find_program
 from byok.search.index.files.ignore import rules_of
 from byok.search.index.types import IndexOptions, Kind, Span
-from byok.search.retrieval.rank import RankedFile
 from byok.search.retrieval.ripgrep import (
     MAX_LINES_OF_FILE,
     UNAVAILABLE,
@@ -25,7 +24,6 @@ from byok.search.retrieval.ripgrep import (
     Ripgrep,
     TextSearchResult,
     answer_without_index,
-    as_ranked_files,
     rank_by_rarity,
     search_words,
 )
@@ -177,7 +175,8 @@ async def test_ripgrep_skips_large_files_and_truncates_long_lines(
     )
     found = await Ripgrep(lambda: RG).search(tmp_path, "zebra", everything)
     assert sorted(paths(found)) == ["exact.txt", "line.txt"]
-    assert max(len(line.text) for file in found.files for line in file.lines) == 400
+    # The lines around a match are assumed to have 40 characters each.
+    assert max(span.chars for [span] in found.spans.values()) == 400 + 4 * 40
 
 
 @needs_rg
@@ -229,8 +228,8 @@ async def test_ripgrep_has_a_deadline_whatever_it_does(
         found = await rg.search(tmp_path, "zebra", everything)
     assert len(found.notes) == (note is not None)
     assert all(note and note in said for said in found.notes)
-    assert [(f.path, f.lines) for f in found.files] == (
-        [("a.py", ((2, "zebra"),))] if matched else []
+    assert [(f.path, found.spans[f.blob_id]) for f in found.files] == (
+        [("a.py", [Span(0, 4, len("zebra") + 4 * 40)])] if matched else []
     )
 
 
@@ -247,7 +246,8 @@ async def test_ripgrep_that_is_missing_or_broken_is_reported_in_one_sentence(
     finds += (partial(str, tmp_path / name) for name in names)
     for find in finds:
         found = await Ripgrep(find).search(tmp_path, "zebra stripe", everything)
-        assert (found.files, found.notes) == ((), (UNAVAILABLE,))
+        assert not found.files
+        assert found.notes == (UNAVAILABLE,)
     text = await Ripgrep(lambda: None).answer(tmp_path, "zebra", everything, 900)
     assert "install ripgrep" in text
 
@@ -256,7 +256,7 @@ async def test_ripgrep_that_is_missing_or_broken_is_reported_in_one_sentence(
 async def test_ripgrep_words_together_have_a_deadline(tmp_path: Path) -> None:
     rg = fake(tmp_path, "exec sleep 60", token_seconds=50, total_seconds=1)
     found = await rg.search(tmp_path, "one two three four five", everything)
-    assert found.files == ()
+    assert not found.files
     assert all("stopped after" in note for note in found.notes)
 
 
@@ -335,7 +335,7 @@ def found_in(**words: str) -> MatchCollector:
 
 
 def order(found: MatchCollector) -> list[str]:
-    return [file.path for file in rank_by_rarity(found)]
+    return [file.path for file in rank_by_rarity(found)[0]]
 
 
 def test_matches_of_rare_words_of_more_words_and_of_more_lines_count_more() -> None:
@@ -363,7 +363,7 @@ def test_matches_of_a_word_seen_in_part_count_as_common() -> None:
 def test_matches_weigh_kinds_of_files_like_the_index() -> None:
     found = found_in(zebra="tests/a.py docs/a.md z.py")
     assert order(found) == ["z.py", "tests/a.py", "docs/a.md"]
-    lifted = rank_by_rarity(found, {Kind.DOC: 0.6})
+    lifted, _ = rank_by_rarity(found, {Kind.DOC: 0.6})
     assert [file.path for file in lifted] == ["z.py", "docs/a.md", "tests/a.py"]
 
 
@@ -371,10 +371,11 @@ def test_matches_have_ordered_truncated_and_few_lines() -> None:
     found = MatchCollector()
     for number in reversed(range(MAX_LINES_OF_FILE + 9)):
         found.add("x", "a.py", number, "x" * 9000)
-    [file] = rank_by_rarity(found)
-    assert len(file.lines) == MAX_LINES_OF_FILE
-    assert [line.number for line in file.lines] == list(range(9, MAX_LINES_OF_FILE + 9))
-    assert {len(line.text) for line in file.lines} == {400}
+    lines = found.lines["a.py"]
+    assert sorted(lines) == list(range(9, MAX_LINES_OF_FILE + 9))
+    assert {len(text) for text in lines.values()} == {400}
+    _, spans = rank_by_rarity(found)
+    assert [span.first for span in spans[0]] == sorted(span.first for span in spans[0])
 
 
 @pytest.mark.parametrize(
@@ -392,7 +393,7 @@ def test_matches_near_each_other_are_one_chunk(
     found = MatchCollector()
     for number in numbers:
         found.add("x", "a.py", number, "text")
-    _, of = as_ranked_files(rank_by_rarity(found))
+    _, of = rank_by_rarity(found)
     assert [(span.first, span.last) for span in of[0]] == spans
 
 
@@ -400,10 +401,8 @@ def test_matches_make_the_chunk_with_most_lines_the_best() -> None:
     found = MatchCollector()
     for number in (3, 50, 51, 52):
         found.add("x", "a.py", number, "x")
-    ranked, spans = as_ranked_files(rank_by_rarity(found), prefix="root/")
-    [file] = ranked
-    assert isinstance(file, RankedFile)
-    assert (file.path, file.blob_id) == ("root/a.py", 0)
+    [file], spans = rank_by_rarity(found)
+    assert (file.path, file.blob_id) == ("a.py", 0)
     assert [(chunk.ordinal, chunk.score) for chunk in file.chunks] == [(1, 3), (0, 1)]
     assert spans[0][1] == Span(48, 54, 3 * 161)
 

@@ -35,18 +35,11 @@ _IN_FOLDER = re.compile(r"/\*\*(/?) *$")
 # Characters of the expressions of a set. A literal character takes one instruction,
 # others less, and RE2 refuses sets of more than about 70,000 instructions.
 _MAX_SET_CHARS = 32_768
-
-
-def _options() -> re2.Options:
-    options = re2.Options()
-    options.encoding = re2.Options.Encoding.LATIN1  # a byte is a character
-    options.dot_nl = True
-    options.never_capture = True
-    options.log_errors = False  # RE2 would write to stderr instead of the log
-    return options
-
-
-_OPTIONS = _options()
+_OPTIONS = re2.Options()
+_OPTIONS.encoding = re2.Options.Encoding.LATIN1  # a byte is a character
+_OPTIONS.dot_nl = True
+_OPTIONS.never_capture = True
+_OPTIONS.log_errors = False  # RE2 would write to stderr instead of the log
 
 
 class Patterns:

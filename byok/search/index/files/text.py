@@ -212,7 +212,13 @@ def _cells(text: str) -> Iterator[Cell]:
         elif symbol in "}]":
             closed = stack.pop()
             if closed.lines and closed.kind in _TEXT_CELLS:
-                yield _cell(closed)
+                first, last = min(closed.lines), max(closed.lines)
+                source = (
+                    closed.lines.get(number, "").rstrip("\r\n")
+                    for number in range(first, last + 1)
+                )
+                lines = (f"{_LINE_END_RUN.sub(' ', text)}\n" for text in source)
+                yield Cell(first, "".join(lines), closed.kind == "code")
         elif symbol == ",":
             stack[-1].key = None
         elif symbol != ":":
@@ -233,12 +239,3 @@ def _record_string(stack: list[_Frame], string: str, line: int) -> None:
         cell.lines[line] = cell.lines.get(line, "") + _loads(string)
     elif cell.key == "cell_type":
         cell.kind = _loads(string)
-
-
-def _cell(frame: _Frame) -> Cell:
-    first, last = min(frame.lines), max(frame.lines)
-    lines = (
-        _LINE_END_RUN.sub(" ", frame.lines.get(line, "").rstrip("\r\n"))
-        for line in range(first, last + 1)
-    )
-    return Cell(first, "".join(f"{line}\n" for line in lines), frame.kind == "code")

@@ -5,18 +5,19 @@ type, `@b` one that a class or type extends or implements. Names of variables, a
 in comments and strings, do not count. Other languages have no references.
 """
 
-_ECMASCRIPT = """
+_CALLS = """
 (call_expression function: [
   (identifier) @u (member_expression property: (property_identifier) @u)])
 (new_expression constructor: (identifier) @u)
+"""
+
+_JSX = """
 (jsx_opening_element name: (identifier) @u)
 (jsx_self_closing_element name: (identifier) @u)
 """
 
-_TYPESCRIPT = """
-(call_expression function: [
-  (identifier) @u (member_expression property: (property_identifier) @u)])
-(new_expression constructor: (identifier) @u)
+_TYPESCRIPT = f"""
+{_CALLS}
 (type_identifier) @u
 (extends_clause value: (identifier) @b)
 (implements_clause [
@@ -84,7 +85,7 @@ REFERENCES = {
 (superclass (scoped_type_identifier (type_identifier) @b))
 (type_list (scoped_type_identifier (type_identifier) @b))
 """,
-    "javascript": _ECMASCRIPT + "(class_heritage (identifier) @b)",
+    "javascript": f"{_CALLS}{_JSX}(class_heritage (identifier) @b)",
     "kotlin": """
 (call_expression [
   (simple_identifier) @u
@@ -157,10 +158,6 @@ REFERENCES = {
 (type_identifier) @u
 (inheritance_specifier inherits_from: (user_type (type_identifier) @b))
 """,
-    "tsx": _TYPESCRIPT
-    + """
-(jsx_opening_element name: (identifier) @u)
-(jsx_self_closing_element name: (identifier) @u)
-""",
+    "tsx": _TYPESCRIPT + _JSX,
     "typescript": _TYPESCRIPT,
 }

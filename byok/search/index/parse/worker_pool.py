@@ -29,7 +29,7 @@ from io import BytesIO
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import Any, cast
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -151,15 +151,13 @@ class WorkerProcess:
         with suppress(subprocess.TimeoutExpired):  # even killing did not end it
             self._process.wait(_END_SECONDS)
         if not self._stderr.closed:
-            self.last_words = _last_line(self._stderr)
+            size = self._stderr.seek(0, os.SEEK_END)
+            self._stderr.seek(max(0, size - _STDERR_BYTES))
+            lines = self._stderr.read().decode("utf-8", "replace").split("\n")
+            self.last_words = escape(
+                next(filter(None, map(str.strip, reversed(lines))), "")
+            )
             self._stderr.close()
-
-
-def _last_line(printed: IO[bytes]) -> str:
-    """Return the last line of a file that is not blank, escaped and cut, or ""."""
-    printed.seek(max(0, printed.seek(0, os.SEEK_END) - _STDERR_BYTES))
-    lines = printed.read().decode("utf-8", "replace").split("\n")
-    return escape(next(filter(None, map(str.strip, reversed(lines))), ""))
 
 
 def _python() -> list[str]:

@@ -373,7 +373,10 @@ def follow_renames(newest_first: Sequence[ReadCommit]) -> tuple[Commit, ...]:
     followed = []
     for commit, renames in newest_first:
         if present and commit.telling:
-            commit = _with_present_paths(commit, present, counts)
+            moved = (present[path] for path in commit.files if path in present)
+            if added := [path for path in moved if counts[path] < _ENOUGH_COMMITS]:
+                files = tuple(dict.fromkeys((*commit.files, *added)))
+                commit = commit._replace(files=files)
         followed.append(commit)
         # Change the keys to the paths from before this commit moved files.
         pairs = [(old, present.get(new, new)) for old, new in renames]
@@ -381,13 +384,3 @@ def follow_renames(newest_first: Sequence[ReadCommit]) -> tuple[Commit, ...]:
             present.pop(new, None)  # earlier, this path was another file's, or free
         present.update(pairs)
     return tuple(followed)
-
-
-def _with_present_paths(
-    commit: Commit, present: dict[str, str], counts: Counter[str]
-) -> Commit:
-    moved = (present[path] for path in commit.files if path in present)
-    added = [path for path in moved if counts[path] < _ENOUGH_COMMITS]
-    if not added:
-        return commit
-    return commit._replace(files=tuple(dict.fromkeys((*commit.files, *added))))
