@@ -16,7 +16,7 @@ from byok.search.index.files.roots import OwnFolders, check_root
 from byok.search.index.indexer import Indexer, Workers
 from byok.search.index.parse.worker_pool import Pool
 from byok.search.index.store import workspaces
-from byok.search.index.store.batches import Written, find_outdated
+from byok.search.index.store.batches import INDEX_VERSION, Written
 from byok.search.index.store.checkpoints import drop_unused
 from byok.search.index.store.schema import INDEXED
 from byok.search.index.store.store import Store
@@ -207,32 +207,26 @@ class ContextEngine:
 
     async def _open_workspace(self, root: Path, *, permanent: bool) -> Workspace:
         async with self._exclusive_change():
-            return await self._reuse_or_open(root, permanent=permanent)
-
-    async def _reuse_or_open(self, root: Path, *, permanent: bool) -> Workspace:
-        for workspace in self.workspaces:
-            if workspace.root == root:
-                if permanent:
-                    await self._declare(root, permanent=True)
-                return workspace
-        workspace_id = await self._declare(root, permanent=permanent)
-        workspace = Workspace(workspace_id, root, rules_of(root, self.options))
-        if any(other.label == workspace.label for other in self.workspaces):
-            workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
-        sql = "SELECT path, blob_id FROM file WHERE workspace_id = ?"
-        with self.store.reading() as db:
-            workspace.load(dict(db.execute(sql, (workspace_id,)).fetchall()))
-        sync = Synchroniser(workspace, self.store, self.indexer, self.options)
-        self._by_id[workspace_id] = workspace
-        self._syncs[workspace_id] = sync
-        self._runs[workspace_id] = asyncio.ensure_future(self._follow(sync))
-        return workspace
-
-    async def _declare(self, root: Path, *, permanent: bool) -> int:
-        day = today()
-        return await self.store.wait_for_change(
-            lambda db: workspaces.declare(db, root, day, permanent=permanent)
-        )
+            opened = [space for space in self.workspaces if space.root == root]
+            if opened and not permanent:
+                return opened[0]
+            day = today()
+            workspace_id = await self.store.wait_for_change(
+                lambda db: workspaces.declare(db, root, day, permanent=permanent)
+            )
+            if opened:
+                return opened[0]
+            workspace = Workspace(workspace_id, root, rules_of(root, self.options))
+            if any(other.label == workspace.label for other in self.workspaces):
+                workspace.label = f"{root.parent.name}-{root.name}-{workspace_id}"
+            sql = "SELECT path, blob_id FROM file WHERE workspace_id = ?"
+            with self.store.reading() as db:
+                workspace.load(dict(db.execute(sql, (workspace_id,)).fetchall()))
+            sync = Synchroniser(workspace, self.store, self.indexer, self.options)
+            self._by_id[workspace_id] = workspace
+            self._syncs[workspace_id] = sync
+            self._runs[workspace_id] = asyncio.ensure_future(self._follow(sync))
+            return workspace
 
     async def _follow(self, sync: Synchroniser) -> None:
         """Keep a workspace in sync until cancelled; retry after failures."""
@@ -367,10 +361,16 @@ async def open_engine(
 def index_outdated(store: Store, indexer: Indexer) -> None:
     """Queue the blobs that an older byok indexed; their old chunks answer meanwhile.
 
-    Blocks for a moment. Without enough free disk space it is left to a later start.
+    Refused uploads have no content to index, and stay unchanged. Blocks for a moment.
+    Without enough free disk space it is left to a later start.
     """
     with store.reading() as db:
-        outdated = find_outdated(db)
+        outdated = db.execute(
+            "SELECT id, path FROM blob WHERE state = ? AND index_version <> ? AND "
+            "(reason IS NULL OR EXISTS(SELECT 1 FROM content WHERE blob_id = blob.id) "
+            "OR EXISTS(SELECT 1 FROM file WHERE blob_id = blob.id))",
+            (INDEXED, INDEX_VERSION),
+        ).fetchall()
     if not outdated:
         return
     try:

@@ -1,9 +1,11 @@
 """Search the index for a scope, and rank files by words, vectors and history."""
 
 import asyncio
-from collections import defaultdict
+import math
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from heapq import nlargest
 from statistics import fmean
 from typing import NamedTuple
 
@@ -14,10 +16,9 @@ from byok.search.index.contents import Contents, Entry
 from byok.search.index.engine import ContextEngine
 from byok.search.index.files.languages import kind_of
 from byok.search.index.parse.prepare import NameKind, exact_mark
-from byok.search.index.parse.tokens import COMPOUND, terms
+from byok.search.index.parse.tokens import COMPOUND, join_terms, terms
 from byok.search.index.store.chunk_index import CANDIDATES, ChunkScore
 from byok.search.index.types import Kind
-from byok.search.retrieval.feedback import MAX_FEEDBACK_CHUNKS, find_related_words
 from byok.search.retrieval.masking import mask_lines
 from byok.search.retrieval.model_aids import FindNear, ModelAids, NearChunks
 from byok.search.retrieval.names import (
@@ -28,7 +29,7 @@ from byok.search.retrieval.names import (
     methods_of_interface,
 )
 from byok.search.retrieval.parts import join_rankings, split_parts
-from byok.search.retrieval.query import TASK_WORDS, Query, parse_query
+from byok.search.retrieval.query import STOP_WORDS, TASK_WORDS, Query, parse_query
 from byok.search.retrieval.rank import (
     MAX_RANKED_FILES,
     NO_KINDS,
@@ -60,6 +61,12 @@ _SCAN_SECONDS = 2.0  # to find near chunks, which takes a few milliseconds
 # Share of the sum of each word's best score (docs/reference/retrieval.md).
 _MIN_JOINT_SHARE = 0.45
 _RERANKED_CHUNKS = 3  # of a file, shown to the model that reranks files
+# Words of the best chunks, with which the search is repeated.
+_FEEDBACK_CHUNKS = 10
+_MAX_RELATED_WORDS, _MAX_RELATED_CANDIDATES = 12, 60
+_RELATED_WEIGHT = 0.1  # of the best word; a word of the question has 1
+_MAX_RELATED_SHARE = 0.05  # of all chunks: words of more chunks are too common
+_MIN_RELATED_CHARS = 3
 
 
 class Ranking(NamedTuple):
@@ -221,7 +228,7 @@ class Ranker(Struct, eq=False):
             return []
         terms = dict(query.terms)
         if not (query.only_stop_words or query.identifier or query.names):
-            best = index.search(query.terms, scope.view, MAX_FEEDBACK_CHUNKS)
+            best = index.search(query.terms, scope.view, _FEEDBACK_CHUNKS)
             terms |= find_related_words(query, self._lines_of(best), index.share_of)
         return index.search(terms, scope.view, limit)
 
@@ -433,6 +440,47 @@ def _has_meaning(question: str, query: Query) -> bool:
     if query.terms:
         return not query.only_stop_words
     return any(map(str.isalpha, question))
+
+
+def find_related_words(
+    query: Query,
+    chunks: Iterable[tuple[float, Sequence[str]]],
+    share_of: Callable[[str], float],
+) -> dict[str, float]:
+    """Return the weights of words that distinguish the best chunks from other code.
+
+    This is pseudo-relevance feedback. The right code may have only one word of a
+    question, like much other code. So the best chunks are searched for words that they
+    have in common and that are rare elsewhere, and the search is repeated with these
+    words too, at a low weight. In an index of few chunks no word is rare, and nothing
+    is added.
+
+    `chunks` are their scores and lines; `share_of` returns the share of all chunks that
+    have a word.
+    """
+    frequency = defaultdict[str, float](float)
+    for score, lines in chunks:
+        counts = Counter(join_terms("\n".join(lines)).split())
+        length = counts.total()
+        for term, count in counts.items():
+            frequency[term] += score * count / length
+    excluded = STOP_WORDS | TASK_WORDS | query.terms.keys()
+    candidates = [
+        term
+        for term in frequency  # in a fixed order, which decides between equals
+        if term not in excluded
+        and len(term) >= _MIN_RELATED_CHARS
+        and term[0] != COMPOUND
+    ]
+    value = {
+        term: frequency[term] * -math.log(share)
+        for term in nlargest(
+            _MAX_RELATED_CANDIDATES, candidates, key=frequency.__getitem__
+        )
+        if 0 < (share := share_of(term)) < _MAX_RELATED_SHARE
+    }
+    best = nlargest(_MAX_RELATED_WORDS, value, key=value.__getitem__)
+    return {term: _RELATED_WEIGHT * value[term] / value[best[0]] for term in best}
 
 
 async def _find_near(

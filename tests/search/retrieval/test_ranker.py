@@ -12,7 +12,6 @@ from msgspec.structs import replace
 from byok.core.code_query import BlobNames, RemoteStatus
 from byok.search.index.store.chunk_index import ChunkScore
 from byok.search.index.types import Commit, CommitHistory, Kind
-from byok.search.retrieval.feedback import find_related_words
 from byok.search.retrieval.model_aids import ModelAids, NearChunks, RemoteAnswer
 from byok.search.retrieval.query import Query, parse_query, with_english
 from byok.search.retrieval.rank import (
@@ -22,7 +21,7 @@ from byok.search.retrieval.rank import (
     RankedFile,
     Reasons,
 )
-from byok.search.retrieval.ranker import Ranker, fuse
+from byok.search.retrieval.ranker import Ranker, find_related_words, fuse
 from byok.search.retrieval.retriever import rank_commits, render_commits
 from byok.search.retrieval.scope import select_scope
 from tests.fakes.engines import FakeVectors, indexed, project

@@ -359,19 +359,6 @@ class Batches:
         return [blob_id for (blob_id,) in rows]
 
 
-def find_outdated(db: sqlite3.Connection) -> list[tuple[int, str]]:
-    """Return id and path of each blob that another version of byok indexed.
-
-    Refused uploads have no content to index, and stay unchanged.
-    """
-    return db.execute(
-        "SELECT id, path FROM blob WHERE state = ? AND index_version <> ? "
-        "AND (reason IS NULL OR EXISTS(SELECT 1 FROM content WHERE blob_id = blob.id) "
-        "OR EXISTS(SELECT 1 FROM file WHERE blob_id = blob.id))",
-        (INDEXED, INDEX_VERSION),
-    ).fetchall()
-
-
 def _reset_to_unindexed(db: sqlite3.Connection, blob_ids: Collection[int]) -> None:
     """Reset blobs, so that they are indexed again from stored content or their files.
 
