@@ -21,6 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from playwright.async_api import Browser, Page
 
+from byok.core.platform.installation import find_command
 from byok.core.platform.paths import find_paths
 from tests.fakes.daemon import Editor, running
 from tests.fakes.dashboard import signed_in
@@ -162,7 +163,8 @@ async def _running_daemon(root: Path) -> AsyncIterator[tuple[Editor, Mask]]:
         ]
         while first.open < len(asking) or not await _is_indexed(editor):
             await asyncio.sleep(0.02)
-        mask = [(str(root), _MASKED_FOLDER), (editor.daemon.url, _MASKED_URL)]
+        mask = [(find_command(), "byok"), (str(root), _MASKED_FOLDER)]
+        mask += [(editor.daemon.url, _MASKED_URL)]
         mask += [(url, _MASKED_URLS[name]) for name, url in urls.items()]
         yield editor, mask
         for task in asking:

@@ -169,13 +169,19 @@ async def test_a_code_leads_to_its_error_and_an_id_to_its_request(
 
 
 async def test_without_words_the_palette_offers_what_people_do(page: Page) -> None:
-    failed = {"outcome": "failed", "error": "upstream_timeout", "folder": "bakery"}
-    write_journal(find_paths().journal, [entry(started=time.time() - 60, **failed)])
+    mended = entry(request_id="ab12", folder="bakery", repairs=1, started=time.time())
+    write_journal(find_paths().journal, [mended])
     panels = await page.locator("#nav li a").all_inner_texts()
     await page.keyboard.press("Control+k")
     options = page.locator("#found [role=option]")
-    for text in ("Connect your editor", "Add upstream", "bakery", "in time"):
+    for text in ("Connect your editor", "Add upstream", "bakery"):
         await expect(options.filter(has_text=text)).to_be_visible()
+    await expect(options.filter(has_text="ab12")).to_have_count(0)
+    await page.keyboard.press("Escape")
+    failed = {"outcome": "failed", "error": "upstream_timeout"}
+    write_journal(find_paths().journal, [entry(started=time.time(), **failed)])
+    await page.keyboard.press("Control+k")
+    await expect(options.filter(has_text="in time")).to_be_visible()
     shown = await options.all_inner_texts()
     assert not {text.strip() for text in shown} & {text.strip() for text in panels}
 

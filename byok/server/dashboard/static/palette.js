@@ -148,7 +148,7 @@ class Palette {
   show() {
     const words = this.input.value.toLowerCase().split(/\s+/u).filter(Boolean);
     const matches = ({ id, group, text, run, words: keywords, isByWords }) => {
-      if (!words.length) return !isByWords;
+      if (!words.length) return !isByWords && !id;
       if (id) return words[0].length >= MIN_ID_LENGTH && id.toLowerCase().startsWith(words[0]);
       const address = run instanceof Function ? "" : run;
       const allText = `${group} ${text} ${keywords} ${address}`.toLowerCase();

@@ -352,7 +352,8 @@ async function keysBlock(body, tools, signal) {
   replace(body, h("p", { class: "quiet" }, t("overview.keys-looking")));
   replace(tools,
     button(t("overview.look-again"), "little", () => attempt(body, signal, () => show(true))),
-    button([icon("plus"), t("overview.add-key")], "little", () => addKey(keysAnswer?.keys ?? [])));
+    button([icon("plus"), t("overview.add-key")], "little", () => attempt(body, signal, async () =>
+      addKey((keysAnswer ?? await call("keys", {}, { signal })).keys))));
   followRequests(() => keysAnswer ?? attempt(body, signal, () => show(false)), signal);
   await show(false);
 }
