@@ -10,19 +10,13 @@ import pytest
 from tests.fakes.cases import case_param
 from tests.fakes.daemon import Editor, check_alive, running, settings_for
 from tests.fakes.patience import START
-from tests.fakes.raw import put, request
+from tests.fakes.raw import nested, put, request
 from tests.fakes.upstream import FakeUpstream, answer
 
 BAD_JSON = (400, "bad_json")
 NOT_AN_OBJECT = (422, "not_an_object")
 TOO_DEEP = (422, "json_too_complex")
 TOO_LARGE = (413, "body_too_large")
-
-
-def nested(depth: int) -> bytes:
-    """Write a body whose deepest array lies at the given depth."""
-    arrays = depth - 1
-    return b'{"message":"deep","x":' + b"[" * arrays + b"]" * arrays + b"}"
 
 
 def said(fake: FakeUpstream) -> str:

@@ -42,29 +42,28 @@ async def retrieve(editor: Editor, query: Any, **blobs: Any) -> Any:
                 return reply.json
 
 
-async def test_upload_is_searchable_before_the_client_asks_again() -> None:
-    async with running(upstream="demo") as editor:
-        names = await upload(editor, LION, BEAR)
-        assert names == [LION["blob_name"], BEAR["blob_name"]]
-        answer = await missing(editor, *names, MISSING)
-        assert answer["unknown_memory_names"] == [MISSING]
-        found = await retrieve(editor, "feed_lion", added_blobs=names)
-        assert "def feed_lion" in found["formatted_retrieval"]
+async def test_upload_is_searchable_before_the_client_asks_again(
+    editor: Editor,
+) -> None:
+    names = await upload(editor, LION, BEAR)
+    assert names == [LION["blob_name"], BEAR["blob_name"]]
+    answer = await missing(editor, *names, MISSING)
+    assert answer["unknown_memory_names"] == [MISSING]
+    found = await retrieve(editor, "feed_lion", added_blobs=names)
+    assert "def feed_lion" in found["formatted_retrieval"]
 
 
-async def test_retrieval_without_a_workspace_is_a_sentence() -> None:
-    async with running(upstream="demo") as editor:
-        reply = await editor.post("/agents/codebase-retrieval", {"query": "Lion?"})
-        assert (await missing(editor))["unknown_blob_names"] == []
+async def test_retrieval_without_a_workspace_is_a_sentence(editor: Editor) -> None:
+    reply = await editor.post("/agents/codebase-retrieval", {"query": "Lion?"})
+    assert (await missing(editor))["unknown_blob_names"] == []
     assert "no code to search yet" in reply.json["formatted_retrieval"]
     assert reply.json["checkpoint_not_found"] is False
 
 
-async def test_checkpoint_that_is_unknown_is_reported() -> None:
-    async with running(upstream="demo") as editor:
-        found = await retrieve(editor, "Lion?", checkpoint_id="lost")
-        blobs = {"blobs": {"checkpoint_id": "lost", "added_blobs": [MISSING]}}
-        refused = await editor.post("/checkpoint-blobs", blobs)
+async def test_checkpoint_that_is_unknown_is_reported(editor: Editor) -> None:
+    found = await retrieve(editor, "Lion?", checkpoint_id="lost")
+    blobs = {"blobs": {"checkpoint_id": "lost", "added_blobs": [MISSING]}}
+    refused = await editor.post("/checkpoint-blobs", blobs)
     assert found["checkpoint_not_found"] is True
     assert (
         "The checkpoint that this client named is unknown"
@@ -76,47 +75,46 @@ async def test_checkpoint_that_is_unknown_is_reported() -> None:
 
 
 @pytest.mark.case("B92")
-async def test_checkpoints_are_the_same_for_the_same_names() -> None:
-    async with running(upstream="demo") as editor:
-        names = await upload(editor, LION, BEAR)
+async def test_checkpoints_are_the_same_for_the_same_names(editor: Editor) -> None:
+    names = await upload(editor, LION, BEAR)
 
-        async def checkpoint(base: Any, added: Any, deleted: Any) -> str:
-            changes = {
-                "checkpoint_id": base, "added_blobs": added, "deleted_blobs": deleted
-            }  # fmt: skip
-            reply = await editor.post("/checkpoint-blobs", {"blobs": changes})
-            assert reply.status == 200
-            made: str = reply.json["new_checkpoint_id"]
-            return made
+    async def checkpoint(base: Any, added: Any, deleted: Any) -> str:
+        changes = {
+            "checkpoint_id": base, "added_blobs": added, "deleted_blobs": deleted
+        }  # fmt: skip
+        reply = await editor.post("/checkpoint-blobs", {"blobs": changes})
+        assert reply.status == 200
+        made: str = reply.json["new_checkpoint_id"]
+        return made
 
-        both = await checkpoint(None, names, [])
-        assert await checkpoint(None, names[::-1], [MISSING]) == both
-        assert await checkpoint(both, names, []) == both
-        one = await checkpoint(both, [], names[1:])
-        assert one != both
-        assert await checkpoint(None, names, names[1:]) == one
-        assert await checkpoint(None, [], []) == await checkpoint(None, [], names)
-        found = await retrieve(editor, "feed", checkpoint_id=one)
-        assert "lion.py" in found["formatted_retrieval"]
-        assert "bear.py" not in found["formatted_retrieval"]
+    both = await checkpoint(None, names, [])
+    assert await checkpoint(None, names[::-1], [MISSING]) == both
+    assert await checkpoint(both, names, []) == both
+    one = await checkpoint(both, [], names[1:])
+    assert one != both
+    assert await checkpoint(None, names, names[1:]) == one
+    assert await checkpoint(None, [], []) == await checkpoint(None, [], names)
+    found = await retrieve(editor, "feed", checkpoint_id=one)
+    assert "lion.py" in found["formatted_retrieval"]
+    assert "bear.py" not in found["formatted_retrieval"]
 
 
 @pytest.mark.case("B91")
-async def test_find_missing_looks_up_2000_names_and_not_one_more() -> None:
+async def test_find_missing_looks_up_2000_names_and_not_one_more(
+    editor: Editor,
+) -> None:
     names = [f"{n:064x}" for n in range(2001)]
-    async with running(upstream="demo") as editor:
-        answer = await missing(editor, *names[:2000], *names[:5], 7, None)
-        assert answer["unknown_memory_names"] == names[:2000]
-        refused = await editor.post("/find-missing", {"blob_names": names})
+    answer = await missing(editor, *names[:2000], *names[:5], 7, None)
+    assert answer["unknown_memory_names"] == names[:2000]
+    refused = await editor.post("/find-missing", {"blob_names": names})
     assert refused.status == 422
     check_error(refused.json)
 
 
-async def test_1000_blobs_are_taken_and_not_one_more() -> None:
+async def test_1000_blobs_are_taken_and_not_one_more(editor: Editor) -> None:
     blobs = [blob(f"{n}.txt", "") for n in range(1001)]
-    async with running(upstream="demo") as editor:
-        assert len(await upload(editor, *blobs[:1000])) == 1000
-        refused = await editor.post("/batch-upload", {"blobs": blobs})
+    assert len(await upload(editor, *blobs[:1000])) == 1000
+    refused = await editor.post("/batch-upload", {"blobs": blobs})
     assert refused.status == 422
     check_error(refused.json)
 
@@ -146,37 +144,36 @@ def odd_bodies(value: Any) -> dict[str, list[Any]]:
     }
 
 
-async def test_upload_bodies_of_odd_types_never_break_anything() -> None:
-    async with running(upstream="demo") as editor:
-        for value in ODD:
-            for path, given in odd_bodies(value).items():
-                for body in given:
-                    assert (await editor.post(path, body)).status == 200, (path, body)
-            for path in ("/byok/index/add", "/byok/index/remove", "/byok/index/why"):
-                reply = await editor.post(path, {"root": value, "path": value})
-                assert 400 <= reply.status < 500
-                check_error(reply.json)
+async def test_upload_bodies_of_odd_types_never_break_anything(editor: Editor) -> None:
+    for value in ODD:
+        for path, given in odd_bodies(value).items():
+            for body in given:
+                assert (await editor.post(path, body)).status == 200, (path, body)
+        for path in ("/byok/index/add", "/byok/index/remove", "/byok/index/why"):
+            reply = await editor.post(path, {"root": value, "path": value})
+            assert 400 <= reply.status < 500
+            check_error(reply.json)
 
 
 @pytest.mark.case("B64")
-async def test_upload_under_a_wrong_name_is_an_alias() -> None:
+async def test_upload_under_a_wrong_name_is_an_alias(editor: Editor) -> None:
     wrong = {**LION, "blob_name": "f" * 64}
-    async with running(upstream="demo") as editor:
-        assert await upload(editor, wrong, BEAR) == ["f" * 64, BEAR["blob_name"]]
-        await until_indexed(editor, ["f" * 64, BEAR["blob_name"]])
-        answer = await missing(editor, "f" * 64, LION["blob_name"], BEAR["blob_name"])
-        assert not any(answer.values())
-        found = await retrieve(editor, "feed_lion", added_blobs=["f" * 64])
-        assert "def feed_lion" in found["formatted_retrieval"]
+    assert await upload(editor, wrong, BEAR) == ["f" * 64, BEAR["blob_name"]]
+    await until_indexed(editor, ["f" * 64, BEAR["blob_name"]])
+    answer = await missing(editor, "f" * 64, LION["blob_name"], BEAR["blob_name"])
+    assert not any(answer.values())
+    found = await retrieve(editor, "feed_lion", added_blobs=["f" * 64])
+    assert "def feed_lion" in found["formatted_retrieval"]
 
 
 @pytest.mark.case("B65")
-async def test_upload_of_two_files_with_one_name_keeps_the_first() -> None:
+async def test_upload_of_two_files_with_one_name_keeps_the_first(
+    editor: Editor,
+) -> None:
     first, second = blob("src/a", ".py code"), blob("src/a.py", " code")
     assert first["blob_name"] == second["blob_name"]
-    async with running(upstream="demo") as editor:
-        assert await upload(editor, first, second) == [first["blob_name"]] * 2
-        found = await retrieve(editor, "code", added_blobs=[first["blob_name"]])
+    assert await upload(editor, first, second) == [first["blob_name"]] * 2
+    found = await retrieve(editor, "code", added_blobs=[first["blob_name"]])
     assert "Path: src/a\n" in found["formatted_retrieval"]
 
 
@@ -187,19 +184,18 @@ PATHS = (
 
 
 @pytest.mark.case("B66")
-async def test_upload_path_is_only_a_text(tmp_path: Path) -> None:
-    async with running(upstream="demo") as editor:
-        before = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
-        sent = [blob(path, "def zebra(): pass\n") for path in PATHS]
-        names = await upload(editor, *sent)
-        assert names == [one["blob_name"] for one in sent]
-        for path, name in zip(PATHS, names, strict=True):
-            found = await retrieve(editor, "zebra", added_blobs=[name])
-            text = found["formatted_retrieval"]
-            assert "\0" not in text
-            # No file can have a name that long: there is nothing to search in it.
-            assert ("def zebra" in text) == (len(path) < 5000), path
-        after = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
+async def test_upload_path_is_only_a_text(editor: Editor, tmp_path: Path) -> None:
+    before = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
+    sent = [blob(path, "def zebra(): pass\n") for path in PATHS]
+    names = await upload(editor, *sent)
+    assert names == [one["blob_name"] for one in sent]
+    for path, name in zip(PATHS, names, strict=True):
+        found = await retrieve(editor, "zebra", added_blobs=[name])
+        text = found["formatted_retrieval"]
+        assert "\0" not in text
+        # No file can have a name that long: there is nothing to search in it.
+        assert ("def zebra" in text) == (len(path) < 5000), path
+    after = {*tmp_path.rglob("*"), *Path.cwd().glob("*")}
     assert {p for p in after - before if "home" not in p.parts} == set()
 
 
@@ -207,23 +203,21 @@ NO_HASHES = ("a" * 63, "A" * 64, "../x", "a/b", "a\0b", "a" * 64 + "\n", "٣" * 
 
 
 @pytest.mark.case("B63")
-async def test_blob_name_that_is_no_hash_is_requested_and_known_again() -> None:
-    async with running(upstream="demo") as editor:
-        for name in NO_HASHES:
-            assert (await missing(editor, name))["unknown_blob_names"] == [name]
-            assert await upload(editor, {**LION, "blob_name": name}) == [name]
-            assert (await missing(editor, name))["unknown_blob_names"] == []
+async def test_blob_name_that_is_no_hash_is_requested_and_known_again(
+    editor: Editor,
+) -> None:
+    for name in NO_HASHES:
+        assert (await missing(editor, name))["unknown_blob_names"] == [name]
+        assert await upload(editor, {**LION, "blob_name": name}) == [name]
+        assert (await missing(editor, name))["unknown_blob_names"] == []
 
 
-async def test_upload_of_secrets_is_not_kept() -> None:
+async def test_upload_of_secrets_is_not_kept(editor: Editor) -> None:
     secret = blob("config/.env", "LION_PASSWORD=1")
-    async with running(upstream="demo") as editor:
-        names = await upload(editor, secret)
-        assert not any((await missing(editor, *names)).values())
-        found = await retrieve(editor, "LION_PASSWORD", added_blobs=names)
-        assert (await editor.post("/byok/index/status")).json["totals"][
-            "bytes_held"
-        ] == 0
+    names = await upload(editor, secret)
+    assert not any((await missing(editor, *names)).values())
+    found = await retrieve(editor, "LION_PASSWORD", added_blobs=names)
+    assert (await editor.post("/byok/index/status")).json["totals"]["bytes_held"] == 0
     assert "LION_PASSWORD=1" not in found["formatted_retrieval"]
 
 

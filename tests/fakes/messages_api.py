@@ -3,8 +3,6 @@
 The server thinks, signs and calls tools.
 """
 
-import base64
-import binascii
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -28,6 +26,7 @@ from byok.core.chat import (
 from byok.dialects.anthropic.dialect import AnthropicMessages
 from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.model_facts import UNKNOWN_MODEL, ModelFacts
+from tests.fakes.strict import is_base64
 from tests.fakes.upstream import FakeUpstream, Script, play
 
 HERE = Origin("anthropic", "box", "m")
@@ -323,9 +322,7 @@ def _picture(block: dict[str, Any]) -> Iterator[str]:
         return
     if source.get("media_type") not in _IMAGES:
         yield f"image.source.media_type: {source.get('media_type')!r}"
-    try:
-        base64.b64decode(source.get("data", ""), validate=True)
-    except (binascii.Error, ValueError):
+    if not is_base64(source.get("data", "")):
         yield "image.source.base64.data: invalid base64 data"
 
 
@@ -449,7 +446,7 @@ class AnthropicAgent(FakeUpstream):
         is_thinking = "thinking" in body
         for message in body["messages"]:
             before: Block = {}
-            for block in _blocks_of(message):
+            for block in _blocks(message["content"]):
                 if block["type"] == "thinking":
                     if block != self._thoughts.get(block["signature"]):
                         yield "Invalid `signature` in `thinking` block"
@@ -460,7 +457,7 @@ class AnthropicAgent(FakeUpstream):
 
     def _answer(self, body: Any) -> list[bytes]:
         number = len(self.requests)
-        last = [block["type"] for block in _blocks_of(body["messages"][-1])]
+        last = [block["type"] for block in _blocks(body["messages"][-1]["content"])]
         pieces, thought = [start()], Block()
         if body.get("thinking", {}).get("type") in ("adaptive", "enabled"):
             words, signature = f"Thought {number}: é.", f"S{number}+/=="
@@ -478,8 +475,3 @@ class AnthropicAgent(FakeUpstream):
             call_block(place, name, "{}", call_id=call_id),
             end("tool_use"),
         ]
-
-
-def _blocks_of(message: Any) -> list[Block]:
-    content = message["content"]
-    return [{"type": "text"}] if isinstance(content, str) else content

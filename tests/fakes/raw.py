@@ -151,6 +151,12 @@ def request(
     return b"\r\n".join(line for line in head if line) + b"\r\n\r\n" + body
 
 
+def nested(depth: int, before: bytes = b'"message":"deep"') -> bytes:
+    """Write a body whose deepest array lies at the given depth."""
+    arrays = depth - 1
+    return b"{%s,%s" % (before, b'"x":' + b"[" * arrays + b"]" * arrays + b"}")
+
+
 def filled(data: bytes, port: int, token: str, owner: str = "") -> bytes:
     """Put the daemon's own values where the placeholders stand in the head."""
     head, gap, body = data.partition(b"\r\n\r\n")
@@ -170,14 +176,19 @@ async def put(editor: "Editor", data: bytes, patience: float = PATIENCE) -> RawA
 
 
 def check_answer(answer: RawAnswer) -> None:
+    """No answer helps a web page, and every error has the one shape."""
+    check_head(answer)
+    if answer.status >= 400:
+        assert answer.header("content-type") == "application/json"
+        check_error(answer.json)
+
+
+def check_head(answer: RawAnswer) -> None:
     """No answer helps a web page, sets a cookie or names the software below."""
     names = {name for name, _ in answer.headers}
     assert not [name for name in names if name.startswith("access-control-")]
     assert "set-cookie" not in names
     assert answer.header("server") == "byok"
-    if answer.status >= 400:
-        assert answer.header("content-type") == "application/json"
-        check_error(answer.json)
 
 
 def check_error(whole: Any) -> None:

@@ -1,7 +1,6 @@
 """An upstream that enforces OpenAI's rules for chat/completions to the letter."""
 
 import base64
-import binascii
 import json
 import re
 from collections.abc import Iterable, Iterator
@@ -144,7 +143,7 @@ def _part(part: Any, role: str) -> Iterator[str]:
                 yield "an empty text part"
         case {"type": "image_url", "image_url": {"url": str(url)}} if role == "user":
             found = _PICTURE.match(url)
-            if not found or not _is_base64(found[1]):
+            if not found or not is_base64(found[1]):
                 yield f"image_url {url[:40]!r}"
         case _:
             yield f"{role} part {str(part)[:40]}"
@@ -193,8 +192,9 @@ def is_object(text: Any) -> bool:
         return False
 
 
-def _is_base64(text: str) -> bool:
+def is_base64(text: str) -> bool:
     try:
-        return bool(base64.b64decode(text, validate=True))
-    except (binascii.Error, ValueError):
+        base64.b64decode(text, validate=True)
+    except ValueError:
         return False
+    return True
