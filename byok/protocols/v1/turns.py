@@ -50,7 +50,9 @@ class Turns:
     def __init__(self) -> None:
         self._system: list[str] = []
         self._builder = ConversationBuilder(BEGINNING)
-        self._ids: dict[str, str] = {}  # of the newest call, by the client's id
+        # Unique ids by the client's id: of the newest answer's calls without a result.
+        self._ids: dict[str, list[str]] = {}
+        self._newest: set[str] = set()  # the client's ids in the newest answer
         self._taken: set[str] = set()  # ids of all calls
         self._numbers: dict[str, int] = {}  # the last number added to a client's id
         self.user_texts: list[str] = []
@@ -90,6 +92,7 @@ class Turns:
         """Add text and images of the user."""
         filled = [p for p in parts if not isinstance(p, TextPart) or p.text]
         self.user_texts += (p.text for p in filled if isinstance(p, TextPart))
+        self._newest.clear()
         self._builder.add_user(filled)
 
     def add_answer(self, parts: Iterable[TextPart | ThinkingPart | ToolCall]) -> None:
@@ -103,8 +106,13 @@ class Turns:
         self._builder.add_answer(blocks)
 
     def add_result(self, result: ToolResult) -> None:
-        """Add the result of a call; the first one of each call counts."""
-        call_id = self._ids.get(result.call_id)
+        """Add the result of a call; the first one of each call counts.
+
+        Results of calls with one id belong to the calls in their order.
+        """
+        self._newest.clear()
+        ids = self._ids.get(result.call_id)
+        call_id = ids.pop(0) if ids and len(ids) > 1 else ids and ids[0]
         renamed = result if call_id is None else replace(result, call_id=call_id)
         if call_id is None or not self._builder.add_result(renamed):
             status = "error" if result.is_error else "ok"
@@ -152,7 +160,9 @@ class Turns:
             unique = f"{client_id}_{number}"
         self._taken.add(unique)
         self._numbers[client_id] = number
-        self._ids[client_id] = unique
+        earlier = self._ids[client_id] if client_id in self._newest else []
+        self._ids[client_id] = [*earlier, unique]
+        self._newest.add(client_id)
         return unique
 
 

@@ -84,6 +84,25 @@ def test_turns_a_result_without_a_call_becomes_text() -> None:
     assert len(said) == 4
 
 
+def test_turns_results_of_calls_with_one_id_belong_to_them_in_order() -> None:
+    turns = Turns()
+    turns.add_user([TextPart("Both?")])
+    turns.add_answer([call("a")])
+    turns.add_answer([call("a")])
+    turns.add_result(result("a", "1"))
+    turns.add_result(result("a", "2"))
+    turns.add_answer([call("a")])
+    turns.add_result(result("a", "3"))
+    assert shape(turns) == [
+        ("user", "Both?"),
+        ("assistant", "a a_2"),
+        ("tool", "a=1"),
+        ("tool", "a_2=2"),
+        ("assistant", "a_3"),
+        ("tool", "a_3=3"),
+    ]
+
+
 def test_turns_a_repeated_id_is_made_unique() -> None:
     turns = Turns()
     turns.add_user([TextPart("Hi.")])
