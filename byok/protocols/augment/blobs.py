@@ -78,15 +78,14 @@ def decode_uploads(body: Json) -> list[SentBlob]:
     """
     blobs = items(body, "blobs")
     _check_count(len(blobs), MAX_UPLOADED)
-    return [_sent_blob(blob if isinstance(blob, dict) else {}) for blob in blobs]
-
-
-def _sent_blob(blob: Json) -> SentBlob:
-    given = text(blob, "blob_name", "name")
-    content = blob.get("content")
-    raw = content.encode("utf-8", "replace") if isinstance(content, str) else b""
-    path = text(blob, "path", "relative_path")
-    return SentBlob(given, to_bytes(given) if given else b"", path, raw)
+    sent = []
+    for item in blobs:
+        blob = item if isinstance(item, dict) else {}
+        given, content = text(blob, "blob_name", "name"), blob.get("content")
+        name = to_bytes(given) if given else b""
+        raw = content.encode("utf-8", "replace") if isinstance(content, str) else b""
+        sent.append(SentBlob(given, name, text(blob, "path", "relative_path"), raw))
+    return sent
 
 
 def upload_reply(sent: Sequence[SentBlob], names: Sequence[str]) -> dict[str, Any]:

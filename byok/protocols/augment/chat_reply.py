@@ -117,11 +117,6 @@ class ChatReply:
         return bool(buffered or not self._nodes.is_empty)
 
     @property
-    def _can_write_notice(self) -> bool:
-        """Whether a notice can stand above the answer: nothing of it was written."""
-        return not (self._silent or self._verbatim or self.has_output)
-
-    @property
     def _is_blank(self) -> bool:
         """Whether the user would see an empty answer."""
         has_failed = any(notice.code for notice in self._notices)
@@ -141,7 +136,9 @@ class ChatReply:
                     return self._add_thinking(event)
                 self._thinking.append(text)
             case ToolCallPlace(call_id=call_id):
-                return self._reserve(call_id)
+                before = [*self._flush_thinking(), *self._flush_text()]
+                self._nodes.reserve(call_id)
+                return before
             case ToolCall():
                 return self._write_call(event)
             case ToolCallDelta():
@@ -149,7 +146,9 @@ class ChatReply:
             case Notice(is_restart=True) if self._thinking:
                 self._thinking.clear()
                 return self.feed(event)
-            case Notice(text=text, at_once=True) if self._can_write_notice:
+            case Notice(text=text, at_once=True) if not (
+                self._silent or self._verbatim or self.has_output
+            ):  # above the answer
                 return (chunk(f"{NOTICE}{self._line_of(text)}\n\n"),)
             case _:
                 self._store(event)
@@ -162,8 +161,9 @@ class ChatReply:
                 self._usage = event
             case Finish(reason=reason):
                 self._finish = reason
-            case Notice():
-                self._add_notice(event)
+            case Notice():  # unless an earlier answer of the turn had it
+                if not self._silent and event not in self._notices:
+                    self._notices.append(event)
             case Citation(url=url, title=title):
                 if self._shows_sources and (title or url not in self._sources):
                     self._sources[url] = title
@@ -211,11 +211,6 @@ class ChatReply:
     def _line_of(self, text: str) -> str:
         return self._say(" ".join(text.split()))
 
-    def _add_notice(self, notice: Notice) -> None:
-        """Store a notice, unless an earlier answer of the turn had it."""
-        if not self._silent and notice not in self._notices:
-            self._notices.append(notice)
-
     def _add_thinking(self, event: ThinkingDelta) -> list[Json]:
         """Collect thinking, which ends a block of text before it."""
         chunks: list[Json] = []
@@ -225,12 +220,6 @@ class ChatReply:
         if event.provider_data:
             chunks += self._flush_thinking(event.provider_data)
         return chunks
-
-    def _reserve(self, call_id: str) -> list[Json]:
-        """Reserve a slot for a call that is not complete yet."""
-        before = [*self._flush_thinking(), *self._flush_text()]
-        self._nodes.reserve(call_id)
-        return before
 
     def _flush_thinking(self, provider_data: ProviderData | None = None) -> list[Json]:
         thought, self._thinking = "".join(self._thinking), []

@@ -11,8 +11,6 @@ from functools import cached_property
 from itertools import islice
 from typing import Any
 
-from msgspec import Struct
-
 from byok.core.bounded import BoundedMap
 from byok.core.chat import Json
 from byok.core.errors import ByokError
@@ -247,7 +245,11 @@ class RepetitionRemover:
             return
         self._buffer += text
         longest = max((len(self._word) + 1, *map(len, self._repetitions)), default=0)
-        if len(self._buffer) <= longest and self._may_be_repetition():
+        text = self._buffer
+        if len(text) <= longest and (
+            (self._word and self._word.startswith(text))
+            or any(len(t) > len(text) and t.startswith(text) for t in self._repetitions)
+        ):
             return
         yield from self.flush()
 
@@ -256,23 +258,13 @@ class RepetitionRemover:
         text, self._buffer = self._buffer, None
         if text:
             repeated = next((t for t in self._repetitions if text.startswith(t)), "")
-            if not repeated and self._repeats_word(text):
-                repeated = self._word
+            word = self._word
+            following = text[len(word) : len(word) + 1]
+            is_continued = following.isalnum() or following == "_"
+            if not repeated and text.startswith(word) and is_continued:
+                repeated = word
             if new := text[len(repeated) :]:
                 yield new
-
-    def _may_be_repetition(self) -> bool:
-        text = self._buffer or ""
-        if self._word and self._word.startswith(text):
-            return True
-        return any(len(t) > len(text) and t.startswith(text) for t in self._repetitions)
-
-    def _repeats_word(self, text: str) -> bool:
-        """Tell whether the text repeats the word at the cursor and continues it."""
-        word = self._word
-        following = text[len(word) : len(word) + 1]
-        is_continued = following.isalnum() or following == "_"
-        return bool(word) and text.startswith(word) and is_continued
 
 
 def _possible_repetitions(cursor: Cursor) -> list[str]:
@@ -283,17 +275,15 @@ def _possible_repetitions(cursor: Cursor) -> list[str]:
         "\n".join(lines[-count:])
         for count in range(min(_MAX_REPEATED_LINES, len(lines)), 1, -1)
     )
-    texts = [text for text in above if _is_distinctive(text)]
+    # Nobody would write such lines twice, unlike rows of a table.
+    texts = [
+        t for t in above if len({line.strip() for line in t.split("\n")} - {""}) > 1
+    ]
     if line and (line.isspace() or _has_content(line)):
         texts.append(line)
     if _has_content(line) and line != line.lstrip():
         texts.append(line.lstrip())
     return texts
-
-
-def _is_distinctive(text: str) -> bool:
-    """Tell whether nobody would write these lines twice, unlike rows of a table."""
-    return len({line.strip() for line in text.split("\n")} - {""}) > 1
 
 
 def _has_content(line: str) -> bool:
@@ -447,11 +437,6 @@ class CompletionObject:
         }
 
 
-class _Prediction(Struct, frozen=True):
-    cursor: Cursor
-    text: str
-
-
 class ShownCompletions:
     """The last completion for each key, such as model and file.
 
@@ -459,31 +444,26 @@ class ShownCompletions:
     """
 
     def __init__(self, most: int = _MAX_SHOWN) -> None:
-        self._shown = BoundedMap[Hashable, _Prediction](most)
+        self._shown = BoundedMap[Hashable, tuple[Cursor, str]](most)
 
     def store(self, key: Hashable, cursor: Cursor, text: str) -> None:
         """Store a completion; an empty one is ignored."""
         if text:
-            self._shown[key] = _Prediction(cursor, text)
+            self._shown[key] = (cursor, text)
 
     def remaining(self, key: Hashable, cursor: Cursor) -> str:
-        """Return the part that was not typed yet, "" if the user typed other text."""
-        shown = self._shown.get(key)
-        if shown is None or shown.cursor.after != cursor.after:
+        """Return the part that was not typed yet, "" if the user typed other text.
+
+        A client sends a window of the file, which moves while the user types.
+        """
+        shown, text = self._shown.get(key) or (cursor, "")
+        if shown.after != cursor.after:
             return ""
-        return _remaining(shown, cursor.before)
-
-
-def _remaining(shown: _Prediction, before: str) -> str:
-    """Return the part of a completion that was not typed yet, "" at another position.
-
-    A client sends a window of the file, which moves while the user types.
-    """
-    old, text = shown.cursor.before, shown.text
-    for typed in range(max(0, len(before) - len(old)), len(text)):
-        same = len(before) - typed
-        if same < len(old) and same < _MIN_COMMON_CHARS:
-            continue
-        if before.endswith(text[:typed]) and old.endswith(before[:same]):
-            return text[typed:] if text[typed:].strip() else ""
-    return ""
+        old, before = shown.before, cursor.before
+        for typed in range(max(0, len(before) - len(old)), len(text)):
+            same = len(before) - typed
+            if same < len(old) and same < _MIN_COMMON_CHARS:
+                continue
+            if before.endswith(text[:typed]) and old.endswith(before[:same]):
+                return text[typed:] if text[typed:].strip() else ""
+        return ""

@@ -55,7 +55,10 @@ def add_editor_context(
     The blocks use only a part of the `window`, in tokens; 0 means unknown.
     """
     *past, current = turns
-    lasting = _lasting(body, window)
+    memories, _ = read_memories(body, window)
+    blocks_by_kind = {"memories": memories, "open file": _open_file(body)}
+    # The blocks that are valid until they change.
+    lasting = {kind: block for kind, block in blocks_by_kind.items() if block}
     passing = _passing(current, body, window)
     keys = _keys(turns, first_text(body, "conversation_id"))
     known = [shown.get(key) for key in keys[:-1]]
@@ -64,7 +67,8 @@ def add_editor_context(
         if blocks:
             last |= blocks
     if not any(blocks is not None for blocks in known):
-        index = _last_question(turns)
+        asking = (n for n, turn in reversed([*enumerate(turns)]) if turn.asks)
+        index = next(asking, len(past))
         added: dict[int, dict[str, str]] = {index: {**lasting, **passing}}
         if index < len(past):  # the selection belongs to a later turn
             added[index] = lasting
@@ -92,12 +96,6 @@ def _changes(lasting: dict[str, str], last: dict[str, str]) -> dict[str, str]:
     return changed
 
 
-def _last_question(turns: Sequence[UserTurn]) -> int:
-    """Return the index of the newest turn with words, else of the newest one."""
-    newest = len(turns) - 1
-    return next((n for n in range(newest, -1, -1) if turns[n].asks), newest)
-
-
 def _keys(turns: Sequence[UserTurn], conversation: str) -> list[int]:
     """Return a key for each turn, valid in this process: a hash of all words so far.
 
@@ -112,13 +110,6 @@ def _keys(turns: Sequence[UserTurn], conversation: str) -> list[int]:
         key = hash((key, turn.words, *[result.call_id for result in turn.results]))
         keys.append(key)
     return keys
-
-
-def _lasting(body: Json, window: int) -> dict[str, str]:
-    """Return the blocks that are valid until they change, by kind."""
-    memories, _ = read_memories(body, window)
-    blocks = {"memories": memories, "open file": _open_file(body)}
-    return {kind: block for kind, block in blocks.items() if block}
 
 
 def _passing(turn: UserTurn, body: Json, window: int) -> dict[str, str]:

@@ -18,7 +18,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from html import escape as escape_attribute
 from itertools import accumulate
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from byok.core.chat import Json
 from byok.core.escapes import escape, fair_share, truncate_middle
@@ -183,13 +183,11 @@ def _read(body: Json) -> Iterator[_Guide]:
     for name in ("user_guidelines", "workspace_guidelines"):
         yield _Guide(name, text(body, name))
     for rule in (*items(body, "rules"), *items(body, "skills")):
-        yield _read_rule(rule)
-
-
-def _read_rule(rule: Any) -> _Guide:
-    if isinstance(rule, str):
-        return _Guide("rule", rule)
-    if not isinstance(rule, dict):
-        return _Guide("rule", "")
-    name = first_text(rule, "path", "name")
-    return _Guide("rule", first_text(rule, "content", "text"), name)
+        match rule:
+            case str():
+                yield _Guide("rule", rule)
+            case dict():
+                name = first_text(rule, "path", "name")
+                yield _Guide("rule", first_text(rule, "content", "text"), name)
+            case _:
+                pass

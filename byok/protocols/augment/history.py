@@ -97,14 +97,22 @@ def read_reply(item: Json) -> RecordedReply:
         and (content := text(node, "content"))
     ]
     whole = text(item, "response_text") or "".join(finished[-1:]) or "".join(raw)
-    pieces = iter(_divide(without_notices(whole), raw))
+    whole = without_notices(whole)
+    divided = [whole, *("" for _ in raw[1:])]  # if it differs from that of the nodes
+    if "".join(raw).startswith(whole):
+        ends = list(accumulate(map(len, raw)))
+        divided = [whole[a:b] for a, b in zip([0, *ends], ends, strict=False)]
+    pieces = iter(_join_blanks(divided))
     calls = _calls(nodes)
     blocks: list[Block] = []
     for index, node in enumerate(nodes):
         if _is(node, ResponseNode.RAW_RESPONSE):
             blocks += _text_part(next(pieces))
         elif _is(node, ResponseNode.THINKING):
-            blocks += _thinking_part(mapping(node, "thinking"))
+            thinking = mapping(node, "thinking")
+            data = read_encrypted(text(thinking, "encrypted_content"))
+            if (thought := text(thinking, "summary")) or data:
+                blocks.append(ThinkingPart(thought, data))
         elif call := calls.get(index):
             blocks.append(call)
     call_indices = (n for n, block in enumerate(blocks) if isinstance(block, ToolCall))
@@ -135,15 +143,6 @@ def drop_notices(text: str) -> str:
     return _NOTICE_LINES.sub("", text) if NOTICE in text else text
 
 
-def _divide(whole: str, raw: Sequence[str]) -> list[str]:
-    """Divide a text as its nodes do; if it differs from theirs, it stays whole."""
-    if not "".join(raw).startswith(whole):
-        return _join_blanks([whole, *("" for _ in raw[1:])])
-    ends = list(accumulate(map(len, raw)))
-    starts = [0, *ends]
-    return _join_blanks(whole[a:b] for a, b in zip(starts, ends, strict=False))
-
-
 def _join_blanks(pieces: Iterable[str]) -> list[str]:
     """Join blank pieces to the piece before, else to the next; they become ""."""
     joined: list[str] = []
@@ -162,12 +161,6 @@ def _join_blanks(pieces: Iterable[str]) -> list[str]:
 
 def _text_part(words: str) -> list[Block]:
     return [TextPart(words)] if words else []
-
-
-def _thinking_part(thinking: Json) -> list[Block]:
-    thought = text(thinking, "summary")
-    provider_data = read_encrypted(text(thinking, "encrypted_content"))
-    return [ThinkingPart(thought, provider_data)] if thought or provider_data else []
 
 
 def _calls(nodes: Sequence[dict[str, Any]]) -> dict[int, ToolCall]:

@@ -395,24 +395,21 @@ def _merge_registries(theirs: Json, ours: Json) -> dict[str, str]:
         }
         joined[flag] = _text({**mine, **others})
     mine, names = _object(ours, _BY_ID), _object(ours, _BY_NAME[0])
-    others = {
-        model: _append_info(info, names, priority)
-        for priority, (model, info) in enumerate(
-            _by_priority(_object(theirs, _BY_ID), but=mine), len(mine) + 1
-        )
-    }
-    joined[_BY_ID] = _text({**mine, **others})
-    return joined
-
-
-def _by_priority(infos: Json, but: Json) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Return the facts by model, in the order of priority, except those in `but`."""
     rows = [
         (model, info)
-        for model, info in infos.items()
-        if isinstance(info, dict) and model not in but
+        for model, info in _object(theirs, _BY_ID).items()
+        if isinstance(info, dict) and model not in mine
     ]
-    return sorted(rows, key=lambda pair: _number(pair[1].get("priority")))
+    rows.sort(key=lambda row: _number(row[1].get("priority")))
+    for priority, (model, info) in enumerate(rows, len(mine) + 1):
+        marked = {
+            field: _mark_if_taken(info[field], names)
+            for field in ("displayName", "shortName", "humanName")
+            if isinstance(info.get(field), str)
+        }
+        mine[model] = {**info, **marked, "priority": priority, "isDefault": False}
+    joined[_BY_ID] = _text(mine)
+    return joined
 
 
 def _number(value: Any) -> float:
@@ -420,15 +417,6 @@ def _number(value: Any) -> float:
     with contextlib.suppress(OverflowError):  # a JSON integer has any length
         return float(value) if is_number else math.inf
     return math.inf
-
-
-def _append_info(info: dict[str, Any], names: Json, priority: int) -> dict[str, Any]:
-    marked = {
-        field: _mark_if_taken(info[field], names)
-        for field in ("displayName", "shortName", "humanName")
-        if isinstance(info.get(field), str)
-    }
-    return {**info, **marked, "priority": priority, "isDefault": False}
 
 
 def _mark_if_taken(name: str, taken: Json) -> str:

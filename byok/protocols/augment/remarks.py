@@ -293,7 +293,9 @@ class FenceRemover(Struct, eq=False):
 
     def _read_line(self, line: str) -> Iterator[str]:
         fence = _FENCE_LINE.match(line)
-        if fence is None or not self._can_close(fence):
+        if fence is None or not (
+            fence[1].startswith(self._mark) and fence.start(1) <= self._depth
+        ):  # it cannot close the outer one
             yield from self._put(line)
         elif self._after_end is not None:
             yield from self._read_later_fence(line, opens=bool(fence[2].strip()))
@@ -305,10 +307,6 @@ class FenceRemover(Struct, eq=False):
             yield line
         else:
             self._after_end = [line]
-
-    def _can_close(self, fence: re.Match[str]) -> bool:
-        """Tell whether a fence could close the outer one if it had no language."""
-        return fence[1].startswith(self._mark) and fence.start(1) <= self._depth
 
     def _put(self, text: str) -> Iterator[str]:
         """Return a piece of the text, or buffer it after a possible end."""
@@ -365,7 +363,10 @@ class RemarkRemover:
             yield text
             return
         self._buffer += text
-        begin = self._find_code(self._buffer) if self._may_open(self._buffer) else 0
+        may_open = not self._streams or may_open_remark(self._buffer)
+        if not may_open and not self._among_words:
+            may_open = may_open_label(self._buffer)
+        begin = self._find_code(self._buffer) if may_open else 0
         if begin is not None or len(self._buffer) > self._limit:
             buffered, self._buffer = self._buffer, None
             yield buffered[begin:]
@@ -384,12 +385,6 @@ class RemarkRemover:
             raise uncertain("is a remark instead of code")
         if code := text[self._lead_end(text) :]:
             yield code
-
-    def _may_open(self, text: str) -> bool:
-        """Tell whether the text may begin with a remark."""
-        if not self._streams or may_open_remark(text):
-            return True
-        return not self._among_words and may_open_label(text)
 
     def _find_code(self, text: str) -> int | None:
         """Return the offset of the code, None while all of the text may be words."""

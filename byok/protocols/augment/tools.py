@@ -97,7 +97,10 @@ def shorten(text: str, limit: int) -> str:
     start = text[:_MAX_READ_CHARS]
     paragraph = " ".join((_first_paragraph(start) or start).split())
     if len(paragraph) <= limit:
-        return _without_lead(paragraph)
+        if not paragraph.endswith(":"):
+            return paragraph
+        ends = [*_ends(paragraph)]  # the last sentence only announces a list
+        return paragraph[: ends[-1]] if ends else paragraph.rstrip(" :")
     ends = [end for end in _ends(paragraph[: limit + 1]) if end <= limit]
     if ends and ends[-1] * _MIN_PART >= limit:
         return paragraph[: ends[-1]]
@@ -157,14 +160,6 @@ def _ends(text: str) -> Iterator[int]:
         is_short = word is not None and _ABBREVIATION.fullmatch(word[0].lstrip("(["))
         if not (is_short or following[:1].islower()):
             yield end
-
-
-def _without_lead(paragraph: str) -> str:
-    """Drop a last sentence that only announces a list."""
-    if not paragraph.endswith(":"):
-        return paragraph
-    ends = [*_ends(paragraph)]
-    return paragraph[: ends[-1]] if ends else paragraph.rstrip(" :")
 
 
 def shorten_descriptions(

@@ -82,7 +82,9 @@ class BlockReply(ABC):
             case ThinkingDelta():
                 return [*self._add_thinking(event)]
             case ToolCall():
-                return [*self._add_call(event)]
+                lines = [*self._begin(), *self._close(), *self._write_call(event)]
+                self.calls += 1
+                return lines
             case Notice(is_restart=True) if self._open is _Open.THINKING:
                 return self._close()
             case _:
@@ -169,12 +171,6 @@ class BlockReply(ABC):
                 return self._close_thinking(text, provider_data)
             case _Open.NOTHING:
                 return ()
-
-    def _add_call(self, call: ToolCall) -> Iterator[Json]:
-        yield from self._begin()
-        yield from self._close()
-        yield from self._write_call(call)
-        self.calls += 1
 
     @abstractmethod
     def _write_beginning(self) -> Iterable[Json]:

@@ -17,7 +17,6 @@ from byok.core.chat import (
     ThinkingPart,
     ToolCall,
     ToolChoice,
-    ToolResult,
     ToolUse,
 )
 from byok.core.conversation_builder import make_result
@@ -174,7 +173,10 @@ def _add_user(turns: Turns, blocks: list[Json]) -> None:
     parts: list[TextPart | ImagePart] = []
     for block in blocks:
         if text(block, "type") == "tool_result":
-            turns.add_result(_read_result(block))
+            content = [_read_part(part) for part in _blocks(block, "content")]
+            is_error = flag(block, "is_error") is True
+            call_id = text(block, "tool_use_id")
+            turns.add_result(make_result(call_id, content, is_error=is_error))
         else:
             parts.append(_read_part(block))
     turns.add_user(parts)
@@ -215,12 +217,6 @@ def _read_image(source: Json) -> ImagePart:
             return read_data_url(text(source, "url"))
         case kind:
             raise feature_refusal(f"byok does not translate a source {kind[:60]!r}")
-
-
-def _read_result(block: Json) -> ToolResult:
-    parts = [_read_part(part) for part in _blocks(block, "content")]
-    is_error = flag(block, "is_error") is True
-    return make_result(text(block, "tool_use_id"), parts, is_error=is_error)
 
 
 def _add_answer(turns: Turns, blocks: list[Json]) -> None:

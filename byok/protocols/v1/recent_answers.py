@@ -31,9 +31,11 @@ class RecentAnswers:
         """
         items = list_items(body.get("input"))
         filled = [self._find(item) or item for item in items]
-        if (earlier := self._find_conversation(body.get(_PREVIOUS))) is not None:
+        previous = body.get(_PREVIOUS)
+        question, answer = map(self._look_up, (input_name(previous), previous))
+        if question is not None and answer is not None:
             others = {name: value for name, value in body.items() if name != _PREVIOUS}
-            return {**others, "input": [*earlier, *filled]}
+            return {**others, "input": [*question, *answer, *filled]}
         is_same = all(new is old for new, old in zip(filled, items, strict=True))
         return body if is_same else {**body, "input": filled}
 
@@ -41,11 +43,6 @@ class RecentAnswers:
         if isinstance(item, dict) and item.get("type") == "item_reference":
             return self._look_up(item.get("id"))
         return None
-
-    def _find_conversation(self, response_id: Any) -> list[Any] | None:
-        question = self._look_up(input_name(response_id))
-        answer = self._look_up(response_id)
-        return None if question is None or answer is None else [*question, *answer]
 
     def _look_up(self, name: Any) -> Any:
         raw = self._cache.get(name) if isinstance(name, str) else None

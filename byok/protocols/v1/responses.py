@@ -173,7 +173,10 @@ def add_items(turns: Turns, value: Any) -> None:
             content = read_parts(item, "content", _read_part)
             turns.add_message(text(item, "role"), content)
         elif kind == "reasoning":
-            turns.add_answer([_read_reasoning(item)])
+            parts = [*objects(item, "summary"), *objects(item, "content")]
+            thought = "\n\n".join(text(part, "text") for part in parts)
+            data = read_encrypted(text(item, "encrypted_content"))
+            turns.add_answer([ThinkingPart(thought, data)])
         elif kind in _CALLS:
             turns.add_answer([_read_call(kind, item)])
         elif kind in _RESULTS:
@@ -201,12 +204,6 @@ def _read_part(part: Json) -> TextPart | ImagePart:
             return read_file_url(text(part, "file_data"), text(part, "filename"))
         case kind:
             raise feature_refusal(f"byok does not translate a part {kind[:60]!r}")
-
-
-def _read_reasoning(item: Json) -> ThinkingPart:
-    parts = [*objects(item, "summary"), *objects(item, "content")]
-    thought = "\n\n".join(text(part, "text") for part in parts)
-    return ThinkingPart(thought, read_encrypted(text(item, "encrypted_content")))
 
 
 def _call_id(item: Json) -> str:
@@ -329,11 +326,9 @@ class ResponseReply(BlockReply):
             kind, field, prefix = "custom_tool_call", "input", "ctc"
             value = read_freeform(value)
         event = f"{kind}_{field}"
-        base = {
-            "call_id": call.id,
-            "status": "completed",
-            **self._client_name(call.name),
-        }
+        base = {"call_id": call.id, "status": "completed", "name": call.name}
+        if call.name in self._namespaces:
+            base["namespace"], base["name"] = self._namespaces[call.name]
         base |= {"type": kind, "id": self._new_id(prefix)}
         yield self._begin_item({**base, field: "", "status": "in_progress"})
         position = {"item_id": self._item, "output_index": len(self._output)}
@@ -361,13 +356,6 @@ class ResponseReply(BlockReply):
             return self._response("completed")
         details = {"reason": reason}
         return {**self._response("incomplete"), "incomplete_details": details}
-
-    def _client_name(self, name: str) -> dict[str, str]:
-        """Return the fields for the client's name of a tool."""
-        if name not in self._namespaces:
-            return {"name": name}
-        namespace, inner_name = self._namespaces[name]
-        return {"name": inner_name, "namespace": namespace}
 
     def _response(self, status: str) -> dict[str, Any]:
         usage = self.usage if status != "in_progress" else None

@@ -2,12 +2,11 @@
 
 import re
 from collections.abc import Iterator
-from functools import partial
 
 from byok.core.chat import Json
 from byok.core.stage import chain
 from byok.protocols.augment.body import first_text
-from byok.protocols.augment.completion import CompletionObject, Cursor, Cutter
+from byok.protocols.augment.completion import CompletionObject, Cutter
 from byok.protocols.augment.nodes import read_turn, unknown_note
 from byok.protocols.augment.positions import Trimmer
 from byok.protocols.augment.prompts.completion import (
@@ -87,27 +86,25 @@ def decode_chat_input(body: Json, defaults: Defaults) -> ReplyJob[CompletionObje
     typed = f"[what is being typed]\n{marked(cursor)}"
     blocks = (conversation(body), typed)
     chat = ask_for_rest(body, defaults, "chat_input", cursor, blocks)
-    return ReplyJob(chat, partial(_reply_to_chat_input, cursor))
 
+    def reply(facts: ReplyFacts) -> CompletionObject:
+        clean = chain(LeadRemover(), FenceRemover(MARKDOWN))
+        return CompletionObject(Cutter(cursor, clean, one_line=True), cursor, facts)
 
-def _reply_to_chat_input(cursor: Cursor, facts: ReplyFacts) -> CompletionObject:
-    clean = chain(LeadRemover(), FenceRemover(MARKDOWN))
-    return CompletionObject(Cutter(cursor, clean, one_line=True), cursor, facts)
+    return ReplyJob(chat, reply)
 
 
 def decode_enhancer(body: Json, defaults: Defaults) -> ReplyJob[TextLines]:
-    """Decode /prompt-enhancer: the prompt and the conversation."""
+    """Decode /prompt-enhancer; if it fails, the user's prompt is the answer."""
     turn = read_turn(body, first_text(body, "message", "prompt", "instruction"))
-    reply = partial(_reply_to_enhancer, turn.words)
+
+    def reply(facts: ReplyFacts) -> TextLines:
+        clean = chain(FenceRemover(MARKDOWN), Trimmer())
+        return TextLines(clean, facts, instead=turn.words)
+
     if not turn.words:
         return ReplyJob(NOTHING, reply)
     blocks = (conversation(body), f"[prompt to rewrite]\n{turn.words}")
     note = unknown_note(turn)
     chat = question(body, defaults, "enhance", blocks, whole=True, note=note)
     return ReplyJob(chat, reply)
-
-
-def _reply_to_enhancer(words: str, facts: ReplyFacts) -> TextLines:
-    """Return a reply with the cleaned answer, or with the user's prompt on failure."""
-    clean = chain(FenceRemover(MARKDOWN), Trimmer())
-    return TextLines(clean, facts, instead=words)
