@@ -35,7 +35,7 @@ from byok.core.events import (
     is_thinking,
 )
 from byok.upstream.base import Destination, Plan, Recovery, find_next_plan
-from byok.upstream.own_tools import OwnCalls, OwnTurn
+from byok.upstream.own_tools import OwnTurn
 from byok.upstream.reasons import restart_notice
 from byok.upstream.toolcalls.assemble import ToolCallAssembler
 from byok.upstream.turn import AnotherToolCall, ShownPart, TurnAnswer
@@ -48,14 +48,12 @@ def new_call_id() -> str:
     return f"call_{uuid.uuid4().hex[:24]}"
 
 
-def _default_assembler(request: ChatRequest) -> ToolCallAssembler:
-    return ToolCallAssembler(request.tools, new_id=new_call_id)
-
-
 async def ask(
     destination: Destination,
     request: ChatRequest,
-    new_assembler: Callable[[ChatRequest], ToolCallAssembler] = _default_assembler,
+    new_assembler: Callable[[ChatRequest], ToolCallAssembler] = (
+        lambda request: ToolCallAssembler(request.tools, new_id=new_call_id)
+    ),
     *,
     corrections: int = 0,
     own: OwnTurn | None = None,
@@ -158,8 +156,13 @@ class _Question:
                 recovery.on_answer_start(self._plan)
         for recovery in self._recoveries:
             notices = [*recovery.notices(self._plan), *notices]
-        if shown is ShownPart.ANSWER:
-            self._release_messages()
+        if shown is ShownPart.ANSWER:  # free the messages unless they are sent again
+            is_needed = self._own is not None or self._call_retry.is_possible(
+                self._plan
+            )
+            if not is_needed:
+                self._turn.stop_storing_text()
+            self._plan = self._plan.release(keeps_request=is_needed)
         if self._plan.has_void_thoughts:
             self._plan = self._plan.having(has_void_thoughts=False)
         return self._turn.begin(shown, notices)
@@ -172,10 +175,18 @@ class _Question:
         """
         turn = self._turn
         if (failure := failure or turn.broken_calls) is None:
-            if self._own is not None and turn.own_calls is not None:
-                return await self._run_own_calls(self._own, turn.own_calls)
-            self.is_over = True
-            return turn.end()
+            if self._own is None or turn.own_calls is None:
+                self.is_over = True
+                return turn.end()
+            # Run byok's own calls; the model continues, unless the client has calls.
+            request, notices = await self._own.run_calls(
+                self._plan.request, turn.own_calls
+            )
+            if request is None:
+                self.is_over = True
+                return [*notices, *turn.end_with_calls()]
+            self._plan = Plan(self._plan.destination, request, self._plan.corrections)
+            return [*notices, *turn.call_places()]
         outcome = await self._plan_retry(failure)
         if isinstance(outcome, Plan):
             turn.abandon()
@@ -187,15 +198,6 @@ class _Question:
         else:
             self.failure = outcome
         return turn.end_failed()
-
-    async def _run_own_calls(self, own: OwnTurn, calls: OwnCalls) -> list[StreamEvent]:
-        """Run byok's own calls; plan the model's next request, or end the answer."""
-        request, notices = await own.run_calls(self._plan.request, calls)
-        if request is None:
-            self.is_over = True
-            return [*notices, *self._turn.end_with_calls()]
-        self._plan = self._plan.continue_with(request)
-        return [*notices, *self._turn.call_places()]
 
     async def _plan_retry(self, failure: ByokError) -> Plan | ByokError:
         """Return the plan of the next attempt, or else the failure for the user.
@@ -212,13 +214,6 @@ class _Question:
             return outcome.having(has_void_thoughts=True)
         notice = restart_notice(plan.name, failure)
         return outcome.having(urgent=(notice, *outcome.urgent))
-
-    def _release_messages(self) -> None:
-        """Free the messages, unless a recovery may have to send them again."""
-        is_needed = self._own is not None or self._call_retry.is_possible(self._plan)
-        if not is_needed:
-            self._turn.stop_storing_text()
-        self._plan = self._plan.release(keeps_request=is_needed)
 
 
 def _check_content(plan: Plan, events: Sequence[StreamEvent]) -> list[Notice]:
@@ -241,7 +236,13 @@ def _check_content(plan: Plan, events: Sequence[StreamEvent]) -> list[Notice]:
             plan.weight
         ):
             raise _window_is_full(plan, tokens or None)
-        case FinishReason.STOP, _ if not _accepts_empty_answer(plan):
+        case FinishReason.STOP, _ if (
+            (patience := plan.patience) is not None
+            and patience.seconds
+            and not patience.retries
+            and plan.codec is None
+            and plan.outgoing.is_question
+        ):  # else an empty answer is passed on
             raise UpstreamEmpty(
                 "its answer was empty.", retryable=True, upstream=plan.name
             )
@@ -266,10 +267,3 @@ def _window_is_full(plan: Plan, tokens: int | None = None) -> ContextLengthExcee
         counted=tokens,
         upstream=plan.name,
     )
-
-
-def _accepts_empty_answer(plan: Plan) -> bool:
-    """Tell whether an empty answer is passed on instead of being retried."""
-    if plan.patience is None or not plan.patience.seconds or plan.patience.retries:
-        return True
-    return plan.codec is not None or not plan.outgoing.is_question

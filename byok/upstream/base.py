@@ -194,10 +194,6 @@ class Plan(Struct, frozen=True):
         """Return the plan of the request that asks for a broken call again."""
         return Plan(self.destination, request, self.corrections + 1, urgent=urgent)
 
-    def continue_with(self, request: ChatRequest) -> "Plan":
-        """Return the plan of the request that continues an answer after own calls."""
-        return Plan(self.destination, request, self.corrections)
-
     def release(self, *, keeps_request: bool) -> "Plan":
         """Return the plan without its body and, unless needed, its conversation.
 

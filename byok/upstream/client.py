@@ -4,7 +4,6 @@ import logging
 from collections.abc import (
     AsyncGenerator,
     AsyncIterator,
-    Iterable,
     Iterator,
     Mapping,
 )
@@ -15,7 +14,7 @@ from typing import cast
 
 import httpx
 
-from byok.core.chat import ChatRequest, ToolDefinition
+from byok.core.chat import ChatRequest
 from byok.core.errors import (
     BadRequest,
     UpstreamError,
@@ -27,7 +26,6 @@ from byok.core.events import Finish, StreamEvent, TextDelta, ToolCallDelta
 from byok.core.record import current_record
 from byok.core.stage import Stage
 from byok.core.wire.inflate import with_inflate
-from byok.dialects.base import UpstreamRequest
 from byok.dialects.chat_changes import PICTURES
 from byok.upstream.base import (
     Destination,
@@ -42,7 +40,7 @@ from byok.upstream.http_body import describing_headers, drain, hang_up, pass_on
 from byok.upstream.http_sender import NO_HEADERS, Sender, UpstreamKeys
 from byok.upstream.model_facts import KnownModels, Profiles, fact_sources
 from byok.upstream.recoveries import AnotherFimMode, AnotherKey, AnotherRemedy, Wait
-from byok.upstream.remedies import Remedies, RequestRemedies
+from byok.upstream.remedies import Remedies
 from byok.upstream.retry import Patience
 from byok.upstream.spec import UpstreamSpec
 from byok.upstream.timeouts import Timeouts, Watch
@@ -97,7 +95,10 @@ class HttpUpstream:
         remedies, written = plan.remedies, plan.written
         if remedies is None or written is None:
             raise ValueError("the plan is not prepared")
-        stage = _make_reader(remedies, written.head, plan.outgoing.tools)
+        stage, head = remedies.codec.reader(written.head), written.head
+        schemas = {tool.name: tool.parameters for tool in plan.outgoing.tools}
+        if schemas and remedies.facts.printed_calls is not False:
+            stage = PrintedCallReader(stage, schemas, head.tool_names)
         timeouts = self.spec.timeouts_for(remedies.facts)
         current_record().note_attempt(written.content)
         try:
@@ -174,7 +175,11 @@ class HttpUpstream:
                 with translate_errors(self.spec.api.base_url):
                     while data := await read():
                         if (size := size + len(data)) > MAX_ANSWER_BYTES:
-                            raise _too_large()
+                            raise UpstreamGarbled(
+                                "its answer is larger than "
+                                f"{MAX_ANSWER_BYTES // 2**20} MiB.",
+                                code="upstream_event_too_large",
+                            )
                         batch, failure = feed_read(stage, data)
                         watch.note_bytes(has_event=bool(batch))
                         if batch:
@@ -238,24 +243,6 @@ class HttpUpstream:
                 yield ForwardedResponse(describing_headers(response), reads)
 
 
-def _make_reader(
-    remedies: RequestRemedies, head: UpstreamRequest, tools: Iterable[ToolDefinition]
-) -> Stage[bytes, StreamEvent]:
-    """Return the reader of an answer, which also finds tool calls printed as text."""
-    reader = remedies.codec.reader(head)
-    schemas = {tool.name: tool.parameters for tool in tools}
-    if remedies.facts.printed_calls is False or not schemas:
-        return reader
-    return PrintedCallReader(reader, schemas, head.tool_names)
-
-
-def _too_large() -> UpstreamGarbled:
-    return UpstreamGarbled(
-        f"its answer is larger than {MAX_ANSWER_BYTES // 2**20} MiB.",
-        code="upstream_event_too_large",
-    )
-
-
 def feed_read(
     stage: Stage[bytes, StreamEvent], data: bytes
 ) -> tuple[list[StreamEvent], UpstreamError | None]:
@@ -278,17 +265,16 @@ def _join_deltas(batch: list[StreamEvent]) -> Iterator[StreamEvent]:
         if kind is TextDelta:
             yield TextDelta("".join(map(_text_of, events)))
         elif kind is ToolCallDelta:
-            yield from _join_arguments(cast("Iterator[ToolCallDelta]", events))
+            deltas = cast("Iterator[ToolCallDelta]", events)
+            for index, run in groupby(deltas, _continued_index):
+                if index is None:
+                    yield from run
+                else:
+                    yield ToolCallDelta(
+                        index, arguments="".join(map(_arguments_of, run))
+                    )
         else:
             yield from events
-
-
-def _join_arguments(deltas: Iterable[ToolCallDelta]) -> Iterator[ToolCallDelta]:
-    for index, run in groupby(deltas, _continued_index):
-        if index is None:
-            yield from run
-        else:
-            yield ToolCallDelta(index, arguments="".join(map(_arguments_of, run)))
 
 
 def _continued_index(delta: ToolCallDelta) -> int | None:

@@ -24,7 +24,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from byok.core.bounded import BoundedMap, SaidOnce
-from byok.core.chat import ChatRequest, Message
+from byok.core.chat import ChatRequest
 from byok.core.errors import ByokError, ContextLengthExceeded, UpstreamEmpty
 from byok.core.events import Notice, StreamEvent, Usage
 from byok.upstream.base import Destination, Plan, Recovery, Upstream
@@ -61,6 +61,11 @@ GUESSED = Notice(
 )
 
 
+async def _know_nothing(model: str) -> int:
+    del model
+    return 0
+
+
 class WindowSource(Struct, frozen=True):
     """How to find out the context windows of an upstream, in tokens; 0 is unknown.
 
@@ -71,7 +76,7 @@ class WindowSource(Struct, frozen=True):
         cure: what the user can do about a window that is too small.
     """
 
-    lookup: Callable[[str], Awaitable[int]] | None = None
+    lookup: Callable[[str], Awaitable[int]] = _know_nothing
     reasoning: bool = False
     may_cut: bool = True
     cure: str = "Set context_window for this upstream."
@@ -86,19 +91,26 @@ class ShorterConversation(Recovery):
         summarise: Summarise,
         window: WindowSource | None = None,
     ) -> None:
-        self._upstream = upstream
-        self._summarise = summarise
         self._window = window or WindowSource()
         self._cure = self._window.cure
         self._models = BoundedMap[str, WindowLimits](_MAX_MODELS)
         self._noticed = SaidOnce(_MAX_NOTICES, forgets=True)
         weighing = weigh if self._window.reasoning else weigh_said
-        self._fitter = ConversationFitter(upstream.name, weighing, self._write_summary)
+        self._fitter = ConversationFitter(
+            upstream.name,
+            weighing,
+            lambda model, *dropped: summarise(Destination(upstream, model), *dropped),
+        )
 
     async def prepare(self, plan: Plan) -> Plan:
         """Shorten a conversation that is known not to fit."""
-        if plan.fitted is not None or self._is_small(plan.outgoing):
+        chat = plan.outgoing
+        if plan.fitted is not None:
             return plan
+        if len(chat.tools) <= _FEW and len(chat.messages) <= _FEW:
+            weight = weigh_tools(chat.tools) + self._fitter.sum(chat.messages)
+            if weight <= _SMALL_WEIGHT:  # it fits into any window and teaches nothing
+                return plan
         fitted = await self._fit(plan)
         return plan.having(fitted=fitted, is_cut=plan.is_cut or fitted.is_new)
 
@@ -151,11 +163,16 @@ class ShorterConversation(Recovery):
         counts = (event.input_tokens for event in events if isinstance(event, Usage))
         tokens = next(counts, 0)
         if tokens and weight > _MIN_CUT_WEIGHT:
-            limits.reported = await self._look_up_window(model)
+            limits.reported = await self._window.lookup(model)
         if limits.learn_from_count(weight, tokens) or not self._window.may_cut:
             return ()
         estimate = int(weight / limits.ratio)
-        notice = self._new_notice(plan, _describe_cut(tokens, estimate, self._cure))
+        notice = self._new_notice(
+            plan,
+            f"The model has read only {tokens:,} of about {estimate:,} tokens: its "
+            "server cut off the beginning of this conversation without a word, and "
+            f"perhaps the task or the tools. {self._cure}",
+        )
         if notice is None:
             return ()
         _log.warning(
@@ -177,29 +194,28 @@ class ShorterConversation(Recovery):
         chat, model = plan.restored or plan.request, plan.model
         limits, cure = self._limits(model), self._cure
         if not limits.learned:
-            limits.reported = await self._look_up_window(model)
+            limits.reported = await self._window.lookup(model)
         budget = limits.budget(chat.sampling.max_tokens)
         fitted = await self._fitter.fit(chat, model, budget)
         window, notice = limits.window(), None
         if fitted.cuts_system:
-            notice = self._new_notice(plan, _describe_cut_system(window, cure))
+            notice = self._new_notice(
+                plan,
+                f"The instructions are too long for this model's window of {window:,} "
+                "tokens, so byok left out their middle: shorten guidelines and rules. "
+                f"{cure}",
+            )
         elif budget and fitted.fixed_weight >= budget:
             estimate = int(fitted.fixed_weight / limits.ratio)
-            notice = self._new_notice(plan, _describe_excess(window, estimate, cure))
+            notice = self._new_notice(
+                plan,
+                f"The instructions and tools alone have about {estimate:,} tokens, "
+                f"which leaves no room in this model's window of {window:,}. {cure} "
+                f"{_FEWER_TOOLS}",
+            )
         has_own_prompt = (chat.fim or chat.next_edit) is not None
         is_counted = not has_own_prompt and not has_images(fitted.chat.messages)
         return replace(fitted, is_counted=is_counted, notice=notice)
-
-    async def _look_up_window(self, model: str) -> int:
-        """Return the window that the user or the server reports, 0 for none."""
-        lookup = self._window.lookup
-        return await lookup(model) if lookup else 0
-
-    async def _write_summary(
-        self, model: str, dropped: Sequence[Message], budget: int, longest: int
-    ) -> str:
-        asker = Destination(self._upstream, model)
-        return await self._summarise(asker, dropped, budget, longest)
 
     def _explain(
         self, refusal: ContextLengthExceeded, chat: ChatRequest, limits: WindowLimits
@@ -218,13 +234,6 @@ class ShorterConversation(Recovery):
             limits = self._models[model] = WindowLimits()
         return limits
 
-    def _is_small(self, chat: ChatRequest) -> bool:
-        """Tell whether a request fits into any window and teaches nothing."""
-        if len(chat.tools) > _FEW or len(chat.messages) > _FEW:
-            return False
-        weight = weigh_tools(chat.tools) + self._fitter.sum(chat.messages)
-        return weight <= _SMALL_WEIGHT
-
 
 def _with_shorter_answer(
     chat: ChatRequest, failure: ContextLengthExceeded
@@ -238,25 +247,3 @@ def _with_shorter_answer(
     if not _MIN_ANSWER_TOKENS <= remaining < requested:
         return None
     return replace(chat, sampling=replace(chat.sampling, max_tokens=remaining))
-
-
-def _describe_cut(tokens: int, estimate: int, cure: str) -> str:
-    return (
-        f"The model has read only {tokens:,} of about {estimate:,} tokens: its server "
-        "cut off the beginning of this conversation without a word, and perhaps the "
-        f"task or the tools. {cure}"
-    )
-
-
-def _describe_cut_system(window: int, cure: str) -> str:
-    return (
-        f"The instructions are too long for this model's window of {window:,} tokens, "
-        f"so byok left out their middle: shorten guidelines and rules. {cure}"
-    )
-
-
-def _describe_excess(window: int, estimate: int, cure: str) -> str:
-    return (
-        f"The instructions and tools alone have about {estimate:,} tokens, which "
-        f"leaves no room in this model's window of {window:,}. {cure} {_FEWER_TOOLS}"
-    )

@@ -18,7 +18,6 @@ from byok.core.chat import (
     Message,
     Role,
     TextPart,
-    ToolDefinition,
     ToolResult,
     is_said_by_user,
 )
@@ -122,9 +121,16 @@ def answer_of(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
         results = [p for p in last.parts if isinstance(p, ToolResult)]
         echo = results[-1].content[:_MAX_ECHO]
         return f"I am byok's demo, no model. The tool answered:\n{echo}", None
-    question = _question_text(last)
-    tool = _find_tool(chat.tools, question)
-    if tool is None:
+    # The user's newest text, without context, which has a label in brackets.
+    texts = [part.text for part in last.parts if isinstance(part, TextPart)]
+    unlabelled = [text for text in texts if not _LABEL.match(text)]
+    question = (unlabelled or texts or [""])[-1]
+    named = (
+        tool
+        for tool in sorted(chat.tools, key=lambda t: len(t.name), reverse=True)
+        if re.search(rf"(?<![\w-]){re.escape(tool.name)}(?![\w-])", question)
+    )
+    if (tool := next(named, None)) is None:
         return (
             "I am byok's demo, no model: choose one with byok serve --upstream NAME. "
             f"You asked: {question[:_MAX_ECHO]}"
@@ -133,23 +139,6 @@ def answer_of(chat: ChatRequest) -> tuple[str, ToolCallDelta | None]:
     arguments = question[start:end] if 0 <= start < end else "{}"
     call = ToolCallDelta(0, "call_demo", tool.name, arguments)
     return f"I am byok's demo, no model. Calling {tool.name} as you asked.", call
-
-
-def _find_tool(
-    tools: tuple[ToolDefinition, ...], question: str
-) -> ToolDefinition | None:
-    """Return the tool whose name is a word of the question, or None."""
-    for tool in sorted(tools, key=lambda t: len(t.name), reverse=True):
-        if re.search(rf"(?<![\w-]){re.escape(tool.name)}(?![\w-])", question):
-            return tool
-    return None
-
-
-def _question_text(message: Message) -> str:
-    """Return the user's newest text, without context, which has a label in brackets."""
-    texts = [part.text for part in message.parts if isinstance(part, TextPart)]
-    unlabelled = [text for text in texts if not _LABEL.match(text)]
-    return (unlabelled or texts or [""])[-1]
 
 
 def _size(message: Message) -> int:

@@ -53,7 +53,8 @@ class translate_errors:
 
 def is_refused(error: BaseException) -> bool:
     """Tell whether the connection was refused (ECONNREFUSED)."""
-    return _errno(_causes(error)) == errno.ECONNREFUSED
+    numbers = (c.errno for c in _causes(error) if isinstance(c, OSError))
+    return next(filter(None, numbers), None) == errno.ECONNREFUSED
 
 
 def missing_path_hint(error: UpstreamError, path: str) -> str:
@@ -80,7 +81,13 @@ def _unreachable(
     # The aiohttp transport raises ConnectTimeout for every lost connection: its cause
     # tells whether the connection was ever established.
     for cause in causes:
-        if _is_proxy_failure(cause, url):
+        # A failed look-up of the proxy's name is a failure of the proxy, too.
+        if isinstance(cause, aiohttp.ClientConnectorDNSError):
+            is_proxy = cause.host != _host(url)
+        else:
+            failures = (httpx.ProxyError, aiohttp.ClientProxyConnectionError)
+            is_proxy = isinstance(cause, failures)
+        if is_proxy:
             return _proxy_error(causes)
         if (
             isinstance(cause, aiohttp.ClientConnectorDNSError)
@@ -107,13 +114,6 @@ def _unreachable(
             return UpstreamUnreachable(
                 "the connection to it was lost.", code="upstream_cut"
             )
-
-
-def _is_proxy_failure(error: BaseException, url: str) -> bool:
-    """Tell whether the proxy failed; a failed look-up of its name counts, too."""
-    if isinstance(error, aiohttp.ClientConnectorDNSError):
-        return error.host != _host(url)
-    return isinstance(error, (httpx.ProxyError, aiohttp.ClientProxyConnectionError))
 
 
 def _reason_and_hint(error: aiohttp.ClientConnectorError, url: str) -> tuple[str, str]:
@@ -190,11 +190,6 @@ def _causes(error: BaseException) -> list[BaseException]:
     while (cause := causes[-1].__cause__ or causes[-1].__context__) is not None:
         causes.append(cause)
     return causes
-
-
-def _errno(causes: Iterable[BaseException]) -> int | None:
-    numbers = (c.errno for c in causes if isinstance(c, OSError))
-    return next((number for number in numbers if number), None)
 
 
 def _host(url: str) -> str:

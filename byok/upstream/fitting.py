@@ -88,7 +88,8 @@ class ConversationFitter:
             return unchanged
         if weight <= budget and not self._compactions.knows(model):
             return unchanged
-        run = _runner_for(len(body), weight)
+        is_large = len(body) > _MANY_MESSAGES or weight > _LARGE_WEIGHT
+        run: Runner = asyncio.to_thread if is_large else inline
         lengths = self._compactions.lengths(model)
         prefixes = await run(partial(digests, body, lengths))
         known = self._compactions.find(model, prefixes) or Compaction(0, ())
@@ -159,8 +160,3 @@ class ConversationFitter:
 def _split(chat: ChatRequest) -> tuple[tuple[Message, ...], tuple[Message, ...]]:
     first = 1 if chat.messages and chat.messages[0].role is Role.SYSTEM else 0
     return chat.messages[:first], chat.messages[first:]
-
-
-def _runner_for(messages: int, weight: int) -> Runner:
-    is_large = messages > _MANY_MESSAGES or weight > _LARGE_WEIGHT
-    return asyncio.to_thread if is_large else inline

@@ -228,11 +228,20 @@ class Moments(Struct, frozen=True):
             if not reason:
                 continue
             other = await self.router.choose_listed(self.models[rule.moment])
-            if is_named and not self._may_replace(usual, other):
-                notice = _refusal_text(rule, usual, other)
+            is_local = usual.upstream.name in self.local
+            if is_named and is_local and other.upstream.name not in self.local:
+                notice = (
+                    f"{usual.model_id} answers although {rule.why}: you chose a model "
+                    f"on this machine, and {other.model_id} ([routing.models] "
+                    f"{rule.moment}) is not on it."
+                )
                 continue
             moment, chosen = rule.moment, other
-            notice = _choice_text(rule, usual, other)
+            setting = f"[routing.models] {rule.moment}"
+            notice = f"{other.model_id} answers, because {rule.why} ({setting})."
+            # Only an agent reads the answers of a sub-agent.
+            if other.model_id == usual.model_id or moment is ChatMoment.SUBAGENT:
+                notice = ""
             by = ModelChoice(rule.moment, reason)
         self.memory.record_choice(by, chosen.model_id)
         last = stored or StoredMoment()
@@ -267,23 +276,3 @@ class Moments(Struct, frozen=True):
             return ""
         is_large = facts.weight > _MIN_CACHED_WEIGHT
         return _CACHED if is_large and self.memory.is_cached(stored) else ""
-
-    def _may_replace(self, usual: Destination, other: Destination) -> bool:
-        """Tell whether another model may answer instead of one that a client named."""
-        is_local = usual.upstream.name in self.local
-        return not is_local or other.upstream.name in self.local
-
-
-def _choice_text(rule: Rule, usual: Destination, other: Destination) -> str:
-    """Return the notice for the user, "" for a sub-agent, which only an agent reads."""
-    if other.model_id == usual.model_id or rule.moment is ChatMoment.SUBAGENT:
-        return ""
-    setting = f"[routing.models] {rule.moment}"
-    return f"{other.model_id} answers, because {rule.why} ({setting})."
-
-
-def _refusal_text(rule: Rule, usual: Destination, other: Destination) -> str:
-    return (
-        f"{usual.model_id} answers although {rule.why}: you chose a model on this "
-        f"machine, and {other.model_id} ([routing.models] {rule.moment}) is not on it."
-    )

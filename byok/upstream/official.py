@@ -102,10 +102,14 @@ class OfficialService:
                 "There is no token for the official service.",
                 hint=f"Run: byok keys set {OFFICIAL}",
             )
+        sent = {name: client_headers.get(name) for name in _PASSED_HEADERS}
         passed = {
-            name: value
-            for name in _PASSED_HEADERS
-            if (value := client_headers.get(name)) is not None and self._is_safe(value)
+            name: value  # plain text without a secret
+            for name, value in sent.items()
+            if value is not None
+            and value.isascii()
+            and value.isprintable()
+            and self._redactor(value) == value
         }
         return httpx.Headers(
             {
@@ -116,11 +120,6 @@ class OfficialService:
                 "Authorization": f"Bearer {key}",
             }
         )
-
-    def _is_safe(self, value: str) -> bool:
-        """Tell whether a header's value is plain text without a secret."""
-        is_plain = value.isascii() and value.isprintable()
-        return is_plain and self._redactor(value) == value
 
 
 def too_late() -> UpstreamTimeout:

@@ -131,7 +131,10 @@ class OwnTools:
         client of /v1 that offers no tools expects an answer without calls.
         """
         tools = {tool.definition.name: tool for tool in self._tools()}
-        if not tools or not _accepts_tools(chat):
+        is_job = chat.silent or chat.whole or chat.verbatim or chat.fim
+        is_chat = chat.prompt or chat.tools  # a prompt of byok's, or an agent of /v1
+        is_free = chat.tool_choice.use is ToolUse.AUTO and chat.json_answer is None
+        if not tools or is_job or not (is_chat and is_free):
             return None
         taken = {_normalize(tool.name) for tool in chat.tools}
         tools = {n: tool for n, tool in tools.items() if _normalize(n) not in taken}
@@ -222,13 +225,6 @@ class OwnTurn:
         except Exception:  # a bug in one tool must not end the answer
             _log.exception("%s failed", call.name)
             return OwnResult("ERROR: it failed.", f"{call.name} failed.", is_error=True)
-
-
-def _accepts_tools(chat: ChatRequest) -> bool:
-    is_job = chat.silent or chat.whole or chat.verbatim or chat.fim
-    is_chat = bool(chat.prompt or chat.tools)  # a prompt of byok's, or an agent of /v1
-    is_free = chat.tool_choice.use is ToolUse.AUTO and chat.json_answer is None
-    return is_chat and is_free and not is_job
 
 
 @lru_cache(1000)

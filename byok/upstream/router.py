@@ -61,9 +61,10 @@ class Router:
         It is the user's choice, else the default of the first upstream, else a
         placeholder for the first model that this upstream lists.
         """
-        if self._default:
-            return self._named_default or self._find_listing(self._default)
         name = next(iter(self._upstreams))
+        if model := self._default:  # of the upstream that lists it, else of the first
+            listed = (m for m in self._catalog.list_models() if m.model == model)
+            return self._named_default or next(listed, ListedModel(name, model))
         return ListedModel(name, self._catalog[name].default or PLACEHOLDER)
 
     async def choose(self, model_id: str) -> Destination:
@@ -77,8 +78,8 @@ class Router:
             default = self.default()
             model = self._find_closest(model_id, default)
             unknown_name = "" if model_id == model.model else model_id[:MAX_ID_LENGTH]
-        if self._is_placeholder(model):
-            name = model.upstream
+        name = model.upstream
+        if model.model == PLACEHOLDER and PLACEHOLDER not in self._catalog[name].names:
             model = ListedModel(name, await self._any_model(name))
             if model.model == PLACEHOLDER and self._catalog[name].is_empty:
                 vendor = self._catalog[name].vendor
@@ -166,15 +167,6 @@ class Router:
         if not (parts := split_id(model_id)) or parts[0] in self._upstreams:
             return None
         return Destination(unconfigured_upstream(parts[0]), parts[1])
-
-    def _find_listing(self, model: str) -> ListedModel:
-        """Return a model with the upstream that lists it, else with the first one."""
-        listed = (m for m in self._catalog.list_models() if m.model == model)
-        return next(listed, ListedModel(next(iter(self._upstreams)), model))
-
-    def _is_placeholder(self, model: ListedModel) -> bool:
-        names = self._catalog[model.upstream].names
-        return model.model == PLACEHOLDER and PLACEHOLDER not in names
 
     def _find_closest(self, name: str, default: ListedModel) -> ListedModel:
         """Return the model whose name is closest to an unknown one, else the default.
