@@ -25,7 +25,7 @@ from byok.core.chat import (
     ToolUse,
 )
 from byok.dialects.anthropic.dialect import FIRST_PAGE, AnthropicMessages, read_models
-from byok.dialects.anthropic.messages import ask_for_cache
+from byok.dialects.anthropic.request import ask_for_cache
 from byok.dialects.base import Target, UpstreamRequest, write_request
 from byok.dialects.model_facts import ModelFacts, Replay
 from tests.fakes.histories import PNG, histories
