@@ -11,7 +11,7 @@ from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcon
 from msgspec import Struct, field
 
 from byok.core.errors import BadRequest
-from byok.protocols.augment.chat_request import ConversationPlace
+from byok.protocols.augment.chat_request import ConversationPosition
 from byok.server.http.gate import Gate, end_now
 
 _log = logging.getLogger(__name__)
@@ -20,7 +20,7 @@ _log = logging.getLogger(__name__)
 class _Answer(Struct, eq=False):
     """An answer of a conversation, waiting or in progress; `scope` can cancel it."""
 
-    place: ConversationPlace
+    place: ConversationPosition
     scope: asyncio.Timeout
     ended: asyncio.Event = field(default_factory=asyncio.Event)
 
@@ -36,7 +36,7 @@ class Conversations:
 
     def turn(
         self,
-        place: ConversationPlace | None,
+        place: ConversationPosition | None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> AbstractAsyncContextManager[None]:
         """Wait for the earlier answers of the conversation, and make later ones wait.
@@ -51,7 +51,7 @@ class Conversations:
 
     @asynccontextmanager
     async def _turn(
-        self, place: ConversationPlace, on_wait: Callable[[], None]
+        self, place: ConversationPosition, on_wait: Callable[[], None]
     ) -> AsyncIterator[None]:
         queue = self._open.setdefault(place.conversation, [])
         earlier = [answer for answer in queue if not _end_superseded(answer, place)]
@@ -77,7 +77,7 @@ class Conversations:
             raise _superseded_error() from error
 
 
-def _end_superseded(answer: _Answer, newer: ConversationPlace) -> bool:
+def _end_superseded(answer: _Answer, newer: ConversationPosition) -> bool:
     """Cancel an answer if a newer request supersedes it; return whether it does.
 
     Two requests that continue the conversation after the same turn are two attempts at
@@ -106,7 +106,7 @@ class Admission(Struct, frozen=True):
     @asynccontextmanager
     async def enter(
         self,
-        place: ConversationPlace | None,
+        place: ConversationPosition | None,
         on_wait: Callable[[], None] = lambda: None,
     ) -> AsyncIterator[None]:
         """Wait until the answer may begin, and hold its slot until the block ends.

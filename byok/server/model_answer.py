@@ -34,7 +34,7 @@ from byok.core.record import Listener, RequestRecord
 from byok.core.redact import Redactor
 from byok.core.wire.json_lines import encode_line
 from byok.features.base import PASS, Verdict
-from byok.protocols.augment.chat_request import ConversationPlace
+from byok.protocols.augment.chat_request import ConversationPosition
 from byok.protocols.augment.history import call_ids
 from byok.protocols.augment.reply_job import LineReply, ObjectReply
 from byok.server.admission import Admission
@@ -260,7 +260,7 @@ class StreamedAnswer(Struct, frozen=True):
 
     exchange: HttpExchange
     model_answer: ModelAnswer[LineReply]
-    place: ConversationPlace | None
+    place: ConversationPosition | None
     admission: Admission
     open_stream: Callable[..., LineStream]
     encode: Callable[[Json], bytes] = encode_line
@@ -333,7 +333,7 @@ class WholeAnswer(Struct, frozen=True):
     """Answers with one object at the end; `place` is the place in the conversation."""
 
     model_answer: ModelAnswer[ObjectReply]
-    place: ConversationPlace | None
+    place: ConversationPosition | None
     admission: Admission
 
     async def answer(self) -> StreamResponse:

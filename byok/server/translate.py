@@ -48,7 +48,11 @@ from byok.upstream.base import Destination, ForwardedResponse
 from byok.upstream.http_body import read_to_end
 from byok.upstream.moments import BY_CLIENT, BY_DEFAULT, ChatFacts, Moments, facts_of
 from byok.upstream.router import Router
-from byok.upstream.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
+from byok.upstream.window.estimate import (
+    BYTES_A_TOKEN,
+    weigh_tools,
+    weigh_without_thoughts,
+)
 
 _log = logging.getLogger(__name__)
 _TYPE = "content-type"
@@ -255,7 +259,7 @@ def _read_facts(row: Ask, body: dict[str, Any]) -> ChatFacts:
 def estimate_tokens(question: Question) -> int:
     """Estimate the length of a prompt from its size in bytes."""
     chat = question.chat
-    weight = sum(map(weigh_said, chat.messages)) + weigh_tools(chat.tools)
+    weight = sum(map(weigh_without_thoughts, chat.messages)) + weigh_tools(chat.tools)
     return int(weight / BYTES_A_TOKEN) + 1
 
 

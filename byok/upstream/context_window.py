@@ -34,8 +34,8 @@ from byok.upstream.window.estimate import (
     WindowLimits,
     has_images,
     weigh,
-    weigh_said,
     weigh_tools,
+    weigh_without_thoughts,
 )
 
 _log = logging.getLogger(__name__)
@@ -95,7 +95,7 @@ class ShorterConversation(Recovery):
         self._cure = self._window.cure
         self._models = BoundedMap[str, WindowLimits](_MAX_MODELS)
         self._noticed = SaidOnce(_MAX_NOTICES, forgets=True)
-        weighing = weigh if self._window.reasoning else weigh_said
+        weighing = weigh if self._window.reasoning else weigh_without_thoughts
         self._fitter = ConversationFitter(
             upstream.name,
             weighing,

@@ -30,7 +30,11 @@ from byok.upstream.base import Destination, Plan, Recovery
 from byok.upstream.demo import RefusingUpstream
 from byok.upstream.pictures import is_usable
 from byok.upstream.router import Router
-from byok.upstream.window.estimate import BYTES_A_TOKEN, weigh_said, weigh_tools
+from byok.upstream.window.estimate import (
+    BYTES_A_TOKEN,
+    weigh_tools,
+    weigh_without_thoughts,
+)
 
 _MAX_CONVERSATIONS, _MAX_CHOICES = 1000, 20
 _CACHE_SECONDS = 300.0  # for which upstreams cache a prompt
@@ -66,7 +70,7 @@ def facts_of(
     return ChatFacts(
         is_question=not questions or questions[-1] == len(messages) - 1,
         has_picture=any(map(is_usable, pictures)),
-        weight=sum(map(weigh_said, considered)) + weigh_tools(tools),
+        weight=sum(map(weigh_without_thoughts, considered)) + weigh_tools(tools),
         has_parent=has_parent,
         only_reads=only_reads,
     )

@@ -60,8 +60,3 @@ def restart_notice(name: str, error: ByokError, doing: str = "thinking") -> Noti
     reason = reason_of(error)
     text = f"{name} stopped while it was {doing}: {reason}. It is asked again."
     return Notice(text, at_once=True, is_restart=True)
-
-
-def another_key_notice(name: str, error: ByokError) -> Notice:
-    """Return the notice that another of the user's keys is used."""
-    return Notice(f"{name}: {reason_of(error)}, so another one of your keys is used.")

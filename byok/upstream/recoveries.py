@@ -23,7 +23,7 @@ from byok.dialects.next_edit_formats import format_of, named_format
 from byok.upstream.base import Plan, Recovery
 from byok.upstream.http_sender import UpstreamKeys
 from byok.upstream.model_facts import KnownModels
-from byok.upstream.reasons import another_key_notice
+from byok.upstream.reasons import reason_of
 from byok.upstream.remedies import Remedies
 from byok.upstream.retry import Patience, key_cooldown, patience_of
 
@@ -113,7 +113,9 @@ class AnotherKey(Recovery):
         """Return the notice that another key is used."""
         if plan.refused_key is None:
             return ()
-        return (another_key_notice(plan.name, plan.refused_key),)
+        reason = reason_of(plan.refused_key)
+        text = f"{plan.name}: {reason}, so another one of your keys is used."
+        return (Notice(text),)
 
 
 class Wait(Recovery, Struct, eq=False):
@@ -176,7 +178,11 @@ class AnotherFimMode(Recovery, Struct, eq=False):
 
     async def next(self, plan: Plan, failure: ByokError) -> Plan | ByokError:
         """Try the next mode if the upstream does not serve this one."""
-        if plan.mode is None or not _refuses_mode(failure):
+        if plan.mode is None or not isinstance(failure, UpstreamRefused):
+            return failure
+        # A refusal inside a stream has no status, and never refuses the mode.
+        is_refused = failure.upstream_status in _NOT_SERVED_STATUS
+        if not is_refused or failure.kind not in _NOT_SERVED_KIND:
             return failure
         self._accepted.pop(_mode_key(plan))
         modes = [*self._codecs_for(plan)]
@@ -222,15 +228,3 @@ class AnotherFimMode(Recovery, Struct, eq=False):
 
 def _mode_key(plan: Plan) -> tuple[str, bool]:
     return plan.model, plan.request.next_edit is None
-
-
-def _refuses_mode(failure: ByokError) -> bool:
-    """Tell whether the mode is refused, and not this request.
-
-    A refusal inside a stream has no status, and never refuses the mode.
-    """
-    return (
-        isinstance(failure, UpstreamRefused)
-        and failure.upstream_status in _NOT_SERVED_STATUS
-        and failure.kind in _NOT_SERVED_KIND
-    )

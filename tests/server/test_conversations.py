@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import pytest
 
 from byok.core.errors import BadRequest
-from byok.protocols.augment.chat_request import ConversationPlace
+from byok.protocols.augment.chat_request import ConversationPosition
 from byok.server.admission import Conversations
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
@@ -24,7 +24,7 @@ class Stage:
         self.begun: list[str] = []
         self.ends: dict[str, asyncio.Event] = {}
 
-    async def answer(self, name: str, place: ConversationPlace | None) -> None:
+    async def answer(self, name: str, place: ConversationPosition | None) -> None:
         self.ends[name] = asyncio.Event()
         async with self.conversations.turn(place):
             self.begun.append(name)
@@ -32,7 +32,7 @@ class Stage:
 
     @asynccontextmanager
     async def under_way(
-        self, **places: ConversationPlace | None
+        self, **places: ConversationPosition | None
     ) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
         """Start an answer after the other."""
         tasks = {}
@@ -53,9 +53,9 @@ async def settled() -> None:
 async def test_conversation_turn_that_gives_up_waiting_lets_nobody_past() -> None:
     stage = Stage()
     places = {
-        "one": ConversationPlace("c", "0"),
-        "two": ConversationPlace("c", "1"),
-        "three": ConversationPlace("c", "2"),
+        "one": ConversationPosition("c", "0"),
+        "two": ConversationPosition("c", "1"),
+        "three": ConversationPosition("c", "2"),
     }
     async with stage.under_way(**places) as tasks:
         tasks["two"].cancel()
@@ -69,9 +69,9 @@ async def test_conversation_turn_that_gives_up_waiting_lets_nobody_past() -> Non
 async def test_conversation_turn_that_waits_can_be_superseded_too() -> None:
     stage = Stage()
     places = {
-        "one": ConversationPlace("c", "0"),
-        "old": ConversationPlace("c", "1"),
-        "new": ConversationPlace("c", "1"),
+        "one": ConversationPosition("c", "0"),
+        "old": ConversationPosition("c", "1"),
+        "new": ConversationPosition("c", "1"),
     }
     async with stage.under_way(**places) as tasks:
         with pytest.raises(BadRequest):
@@ -83,7 +83,7 @@ async def test_conversation_turn_that_waits_can_be_superseded_too() -> None:
 
 
 async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> None:
-    place, leaves = ConversationPlace("c", "1"), asyncio.Event()
+    place, leaves = ConversationPosition("c", "1"), asyncio.Event()
     conversations = Conversations()
 
     async def slow() -> None:
@@ -105,7 +105,7 @@ async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> No
 
 async def test_conversation_turn_passes_a_timeout_of_the_answer_on() -> None:
     with pytest.raises(TimeoutError):
-        async with Conversations().turn(ConversationPlace("c", "0")):
+        async with Conversations().turn(ConversationPosition("c", "0")):
             raise TimeoutError
 
 

@@ -29,7 +29,7 @@ from byok.features.memory.recall import recall
 from byok.features.memory.turns import (
     DAY,
     LONGEST_ANSWER,
-    KeptTurn,
+    StoredTurn,
     TurnReader,
     clean_name,
 )
@@ -232,7 +232,7 @@ def _size(file: Path) -> int:
 # ---- The table
 
 
-def store_turn(db: sqlite3.Connection, turn: KeptTurn) -> None:
+def store_turn(db: sqlite3.Connection, turn: StoredTurn) -> None:
     """Write a turn; one without a question is added to the last of its conversation.
 
     An agent's turn has many requests, and only the first has the user's message. Of a
@@ -247,7 +247,7 @@ def store_turn(db: sqlite3.Connection, turn: KeptTurn) -> None:
     number = None
     if last is not None:
         number, *fields, _ = last
-        stored = KeptTurn(*fields)
+        stored = StoredTurn(*fields)
         answers = filter(None, (stored.answer, turn.answer))
         turn = stored._replace(
             answer="\n\n".join(answers)[-LONGEST_ANSWER:],
@@ -260,7 +260,7 @@ def store_turn(db: sqlite3.Connection, turn: KeptTurn) -> None:
     )
 
 
-def _terms_of(turn: KeptTurn) -> str:
+def _terms_of(turn: StoredTurn) -> str:
     """Return the terms of a turn; a word of the question counts twice.
 
     A question in another script also gets the English words that code search derives

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from byok.core.code_query import RetrievalRequest
 from byok.core.escapes import escape
-from byok.features.memory.turns import DAY, KeptTurn, day_of
+from byok.features.memory.turns import DAY, StoredTurn, day_of
 from byok.search.index.parse.tokens import terms
 from byok.search.retrieval.query import TASK_WORDS, parse_query
 
@@ -72,7 +72,7 @@ def _find_turns(
     folders: Sequence[str],
     conversation: str,
     now: float,
-) -> list[KeptTurn]:
+) -> list[StoredTurn]:
     """Return the turns that match best: at least two words of the question.
 
     Words about the task, such as "fix" and "function", do not count among these two.
@@ -101,10 +101,10 @@ def _find_turns(
     }
     scores = {c.number: c.score(rarity, length / total) / c.age for c in candidates}
     best = sorted(scores, key=lambda number: (-scores[number], -number))[:_MAX_TURNS]
-    columns = ", ".join(KeptTurn._fields)
+    columns = ", ".join(StoredTurn._fields)
     query = f"SELECT {columns} FROM turn WHERE id = ?"  # noqa: S608 - our own names
     return [
-        KeptTurn(*db.execute(query, (number,)).fetchone())
+        StoredTurn(*db.execute(query, (number,)).fetchone())
         for number in best
         if scores[number] >= _MIN_SCORE * scores[best[0]]
     ]
@@ -123,7 +123,7 @@ def _is_related(turn_folders: str, folders: Sequence[str]) -> bool:
     )
 
 
-def _write_turn(turn: KeptTurn, weights: Mapping[str, float]) -> str:
+def _write_turn(turn: StoredTurn, weights: Mapping[str, float]) -> str:
     """Write a turn with indented lines, so that they cannot imitate byok's own."""
     names = [PurePath(folder).name for folder in turn.folders.split("\n") if folder]
     location = f", in {escape(', '.join(names))}" if names else ""

@@ -50,13 +50,13 @@ class Turn(NamedTuple):
     tools: tuple[str, ...] = ()
     files: tuple[str, ...] = ()
 
-    def clean(self, redactor: Callable[[str], str]) -> "KeptTurn":
+    def clean(self, redactor: Callable[[str], str]) -> "StoredTurn":
         """Return the turn for the store: short, and without secrets."""
 
         def clean_names(names: Sequence[str], longest: int) -> str:
             return "\n".join(clean_text(name, longest, redactor) for name in names)
 
-        return KeptTurn(
+        return StoredTurn(
             clean_name(self.conversation, redactor),
             clean_names(self.folders, _MAX_PATH_CHARS),
             self.began,
@@ -67,7 +67,7 @@ class Turn(NamedTuple):
         )
 
 
-class KeptTurn(NamedTuple):
+class StoredTurn(NamedTuple):
     """A turn in the store; folders, tools and files have a line each."""
 
     conversation: str

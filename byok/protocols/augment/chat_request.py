@@ -120,7 +120,7 @@ def has_parent(body: Json) -> bool:
     return bool(parent) and parent != first_text(body, "conversation_id")
 
 
-class ConversationPlace(Struct, frozen=True):
+class ConversationPosition(Struct, frozen=True):
     """The position of a request in a conversation; `after` identifies its history.
 
     Only one answer can follow: of two requests with the same position, the older one is
@@ -131,7 +131,7 @@ class ConversationPlace(Struct, frozen=True):
     after: str
 
 
-def place_of(body: Json) -> ConversationPlace | None:
+def place_of(body: Json) -> ConversationPosition | None:
     """Return the position of a chat; None if the order of requests does not matter.
 
     Silent jobs are not turns of the conversation. A request without a history has no
@@ -141,7 +141,7 @@ def place_of(body: Json) -> ConversationPlace | None:
     history = objects(body, "chat_history")
     if not conversation or not history or flag(body, "silent"):
         return None
-    return ConversationPlace(
+    return ConversationPosition(
         conversation, f"{len(history)} {first_text(history[-1], 'request_id')}"
     )
 

@@ -217,7 +217,10 @@ class ToolCallAssembler:
         same_index = [c for c in self._calls if c.index == delta.index is not None]
         if delta.id:
             for call in reversed(self._calls):
-                if call.id == delta.id and not _reuses_id(call, delta):
+                has_moved = delta.index is not None and (
+                    call.index not in (None, delta.index)
+                )  # so a name opens a second call with this id
+                if call.id == delta.id and not (has_moved and delta.name):
                     return call
             if delta.index is not None:
                 latest = same_index[-1] if same_index else None
@@ -291,10 +294,6 @@ class ToolCallAssembler:
                 "too_many_tool_calls",
             )
 
-    def _stores_memory(self, name: str) -> bool:
-        offered = (tool for tool in self._tools if tool.name == name)
-        return any(is_memory_tool(tool.name, tool.description) for tool in offered)
-
     def _complete(self, call: _OpenCall) -> ToolCall | Notice:
         """Return the repaired call, or why it is not passed on."""
         if not call.name or call.size > MAX_ARGUMENT_CHARS:
@@ -307,17 +306,20 @@ class ToolCallAssembler:
             rules.append(f"called {call.name}"[:_MAX_RULE_CHARS])
             call.name = name
         schema = self._schemas.get(call.name)
+        offered = (tool for tool in self._tools if tool.name == call.name)
+        is_memory = any(is_memory_tool(tool.name, tool.description) for tool in offered)
         try:
             arguments, argument_rules = repair_arguments(
                 text,
                 schema,
                 mode=self._mode,
-                supply=self._supply if self._stores_memory(call.name) else None,
+                supply=self._supply if is_memory else None,
             )
         except Unrepairable as error:
             if error.cut:
                 return incomplete_notice([call.name])
-            raw = self._tool_call(call, text)
+            call_id = call.place_id or self._unique_id(call.id)
+            raw = ToolCall(call_id, call.name, text, call.provider_data)
             self.broken.append(BrokenCall(raw, str(error), error.offset))
             return Notice(
                 f"The model's call of {call.name[:_MAX_NAME_CHARS]} was not passed on, "
@@ -327,9 +329,6 @@ class ToolCallAssembler:
         if rules := [*rules, *argument_rules]:
             rule = "; ".join(dict.fromkeys(rules))
             self._on_repair(Repair(call.name, text, arguments, rule))
-        return self._tool_call(call, arguments)
-
-    def _tool_call(self, call: _OpenCall, arguments: str) -> ToolCall:
         call_id = call.place_id or self._unique_id(call.id)
         return ToolCall(call_id, call.name, arguments, call.provider_data)
 
@@ -350,12 +349,6 @@ def _is_same(call: ToolCall, other: ToolCall) -> bool:
         parse_json(text.encode("utf-8", "surrogatepass")) for text in texts
     )
     return bool(first == second)
-
-
-def _reuses_id(call: _OpenCall, delta: ToolCallDelta) -> bool:
-    """Tell whether a fragment opens a second call with the id of the first one."""
-    has_moved = delta.index is not None and call.index not in (None, delta.index)
-    return has_moved and bool(delta.name)
 
 
 def _names_of_cut(calls: list[_OpenCall]) -> list[str]:

@@ -289,25 +289,25 @@ class _Parser:
         char = self._text[self._pos]
         if char == "{" or _LIST_OF_OBJECTS.match(self._text, self._pos):
             return self._json_calls()
-        if char in "<[]`~":
-            return self._marked_call()
-        if (call := self._named_call()) is not None:
-            return call
-        if not self._skip_word(_BEFORE_NAME) and not self._skip_id():
-            raise self._mismatch()
-        self._has_begun = True
-        if self._text[self._pos - 1] == "(":
-            self._closers.append(")")
-        return []
-
-    def _marked_call(self) -> list[PrintedCall]:
-        """Read a tag with its call, or skip the bracket before calls as in code."""
-        if self._text[self._pos] == "[" and not self._is_half_tag():
+        if char == "[" and not self._is_half_tag():  # before calls as in code
             self._pos += 1
             self._has_begun = True
             self._closers.append("]")
             return []
-        return self._tagged_call()
+        if char in "<[]`~":
+            return self._tagged_call()
+        if (call := self._named_call()) is not None:
+            return call
+        if not self._skip_word(_BEFORE_NAME):
+            # The id, type or role of a call may stand between two special tokens.
+            word = _ID.match(self._text, self._pos)
+            if word is None or self._text[max(0, self._pos - 1)] != ">":
+                raise self._mismatch()
+            self._pos = word.end()
+        self._has_begun = True
+        if self._text[self._pos - 1] == "(":
+            self._closers.append(")")
+        return []
 
     def _mismatch(self) -> Exception:
         """Return the error for a text that does not fit from here on.
@@ -360,14 +360,6 @@ class _Parser:
         if is_end and any(word.startswith(text) for word in words):
             raise Unfinished
         return False
-
-    def _skip_id(self) -> bool:
-        """Skip a word between two special tokens: the id, type or role of a call."""
-        word = _ID.match(self._text, self._pos)
-        if word is None or self._text[max(0, self._pos - 1)] != ">":
-            return False
-        self._pos = word.end()
-        return True
 
     def _skip_after_call(self) -> bool:
         """Skip a separator or a closing bracket after a call."""
@@ -753,7 +745,10 @@ class _Parser:
             depth += -1 if match["close"] else self._is_nested
             if not depth:
                 self._pos = match.end()
-                return _strip_line_breaks(self._text[start : match.start()])
+                value = self._text[start : match.start()]
+                # It may be on lines of its own.
+                on_lines = value.startswith("\n")
+                return value[1:].removesuffix("\n") if on_lines else value
         raise Unfinished
 
 
@@ -781,8 +776,3 @@ def _tags_of(name: str) -> re.Pattern[str]:
         rf"|<\|close\|>{tag}<\|sep\|>)"
         rf"|<{_NAMESPACE}{tag}{_SUFFIX}(?:[\s=][^<>]*)?>|<\|open\|>{tag}\b"
     )
-
-
-def _strip_line_breaks(value: str) -> str:
-    """Remove the line breaks around a value that is on lines of its own."""
-    return value[1:].removesuffix("\n") if value.startswith("\n") else value

@@ -279,7 +279,6 @@ class PrintedCallReader:
         self._tools = tools
         self._thoughts: list[str] = []
         self._has_calls = False
-        self._call_count = 0
         self._out: list[StreamEvent] = []
 
     def feed(self, data: bytes, /) -> Iterable[StreamEvent]:
@@ -357,26 +356,18 @@ class PrintedCallReader:
             events, calls = self._text.end()
             self._out += events
             if not (calls or self._has_calls) and self._text.is_blank:
-                calls = self._find_calls_in_thoughts()
+                thoughts = PrintedText(self._tools, needs_mark=True)
+                thoughts.feed("".join(self._thoughts)[-MAX_ARGUMENT_CHARS:])
+                calls = thoughts.end()[1]
         self._out += self._text.release()
-        self._out += map(self._tool_call_delta, calls)
+        for number, call in enumerate(calls, 1):
+            arguments = write_json(call.arguments).decode()
+            call_id = call.id or f"text_call_{number}"
+            index = _FIRST_INDEX + number
+            self._out.append(
+                ToolCallDelta(index, call_id, call.name, arguments, is_printed=True)
+            )
         self._out.append(finish)
-
-    def _find_calls_in_thoughts(self) -> list[PrintedCall]:
-        """Return the calls at the end of the reasoning of an answer without text."""
-        thoughts = PrintedText(self._tools, needs_mark=True)
-        thoughts.feed("".join(self._thoughts)[-MAX_ARGUMENT_CHARS:])
-        return thoughts.end()[1]
-
-    def _tool_call_delta(self, call: PrintedCall) -> ToolCallDelta:
-        self._call_count += 1
-        return ToolCallDelta(
-            _FIRST_INDEX + self._call_count,
-            call.id or f"text_call_{self._call_count}",
-            call.name,
-            write_json(call.arguments).decode(),
-            is_printed=True,
-        )
 
 
 class PrintedText:

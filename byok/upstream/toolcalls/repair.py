@@ -221,17 +221,15 @@ def _to_integer(value: Any) -> list[Any]:
     return _from_text("integer")(value)
 
 
-def _to_boolean(value: Any) -> list[Any]:
-    if isinstance(value, str) and value.strip().lower() in ("true", "false"):
-        return [value.strip().lower() == "true"]
-    return []
-
-
 _TO: dict[str, Callable[[Any], list[Any]]] = {
     "string": lambda v: [str(v)] if _is_integer(v) else [],
     "integer": _to_integer,
     "number": _from_text("number"),
-    "boolean": _to_boolean,
+    "boolean": lambda v: (
+        [v.strip().lower() == "true"]
+        if isinstance(v, str) and v.strip().lower() in ("true", "false")
+        else []
+    ),
     "array": _from_text("array"),
     "object": _from_text("object"),
     "null": lambda v: [],
@@ -286,7 +284,11 @@ def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
         if not text.strip():
             return {}, [*rules, "empty arguments"]
         try:
-            value, liberties = _parse_strictly(text)
+            if _LONG_NUMBER.search(text):  # orjson rounds integers beyond 64 bits
+                value, liberties = parse_lenient(text)
+            else:
+                raw_text = text.encode("utf-8", "surrogatepass")
+                value, liberties = parse_json(raw_text), []
         except (ValueError, RecursionError):
             value, liberties = _parse_leniently(text)
         rules += liberties
@@ -299,13 +301,6 @@ def _read(raw: str) -> tuple[dict[str, Any], list[str]]:
         rules.append("double-encoded JSON")
         text = value
     raise Unrepairable("not a JSON object")
-
-
-def _parse_strictly(text: str) -> tuple[Any, list[str]]:
-    """Parse JSON, without orjson if it has integers beyond 64 bits, which it rounds."""
-    if _LONG_NUMBER.search(text):
-        return parse_lenient(text)
-    return parse_json(text.encode("utf-8", "surrogatepass")), []
 
 
 def _parse_leniently(text: str) -> tuple[Any, list[str]]:

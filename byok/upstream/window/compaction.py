@@ -397,7 +397,7 @@ def _find_replacement(
     added = _max_summary_chars(budget)
     for _ in range(2):  # the weight of the task depends on the cut
         later = [point for point in points if point >= replacement.cut]
-        cut = draft.cut(later, low_water - added)
+        cut = draft.find_cut(later, low_water - added)
         task = task_of(draft.messages[:cut], user_texts, budget // _SUMMARY_DIVISOR)
         weight = draft.weigh(summary_message("", task))
         added = _max_summary_chars(budget) + weight
@@ -453,7 +453,7 @@ class _Draft:
     def weight(self, start: int, stop: int | None = None) -> int:
         return sum(self.weights[start:stop])
 
-    def cut(self, points: Sequence[int], budget: int) -> int:
+    def find_cut(self, points: Sequence[int], budget: int) -> int:
         """Return the first point after which everything fits, else the last point."""
         remaining = self.weight(points[0])
         for point, next_point in zip(points, [*points[1:], points[-1]], strict=True):
@@ -491,16 +491,15 @@ class _Draft:
             message = replace(message, parts=tuple(parts))
             weight, image_weight = self.weigh(message), 0
         share = max(cap - image_weight, 0) / max(weight - image_weight, 1)
-        cut = (_cut_part(part, share) for part in message.parts)
-        return replace(message, parts=tuple(cut)) if share < 1 else message
-
-
-def _cut_part(part: Part, share: float) -> Part:
-    """Return a part with a share (0 to 1) of a tool result's text."""
-    if not isinstance(part, ToolResult):
-        return part
-    content = truncate_middle(part.content, int(len(part.content) * share))
-    return replace(part, content=content)
+        if share >= 1:
+            return message
+        cut: list[Part] = []
+        for part in message.parts:
+            if isinstance(part, ToolResult):
+                size = int(len(part.content) * share)
+                part = replace(part, content=truncate_middle(part.content, size))
+            cut.append(part)
+        return replace(message, parts=tuple(cut))
 
 
 class Compaction(Struct, frozen=True):

@@ -50,17 +50,17 @@ def weigh(message: Message) -> int:
     Reasoning counts only in messages with tool calls; no other reasoning is sent back.
     """
     if len(message.parts) == 1:
-        return weigh_said(message)
+        return weigh_without_thoughts(message)
     thoughts, has_calls = 0, False
     for part in message.parts:
         if isinstance(part, ThinkingPart):
             thoughts += _bytes(part.text)
         elif isinstance(part, ToolCall):
             has_calls = True
-    return weigh_said(message) + (thoughts if has_calls else 0)
+    return weigh_without_thoughts(message) + (thoughts if has_calls else 0)
 
 
-def weigh_said(message: Message) -> int:
+def weigh_without_thoughts(message: Message) -> int:
     """Return the weight of a message without its reasoning."""
     total = _MESSAGE_BYTES
     for part in message.parts:

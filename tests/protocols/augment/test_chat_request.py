@@ -35,7 +35,7 @@ from byok.protocols.augment.body import objects
 from byok.protocols.augment.chat_job import chat_lines, chat_object
 from byok.protocols.augment.chat_reply import ChatReply, chunk, collect
 from byok.protocols.augment.chat_request import (
-    ConversationPlace,
+    ConversationPosition,
     decode_chat,
     has_parent,
     model_id,
@@ -449,7 +449,7 @@ def test_what_follows_nothing_in_a_conversation_has_no_place(
 
 def test_conversation_place_of_a_repeated_question_is_the_same() -> None:
     again, older = place_of(chat(ONE, message="b")), place_of(chat(ONE, message="a"))
-    assert again == older == ConversationPlace("c", "1 r1")
+    assert again == older == ConversationPosition("c", "1 r1")
 
 
 # What chats tell of the folders that a client has open

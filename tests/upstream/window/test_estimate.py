@@ -18,8 +18,8 @@ from byok.upstream.window.estimate import (
     BYTES_A_TOKEN,
     WindowLimits,
     weigh,
-    weigh_said,
     weigh_tools,
+    weigh_without_thoughts,
 )
 from tests.fakes.histories import user
 
@@ -50,7 +50,11 @@ def test_estimate_of_a_text_is_its_bytes(text: str, expected: int) -> None:
 def test_estimate_counts_thinking_where_it_is_sent(rest: Part, expected: int) -> None:
     thinking = Message(Role.ASSISTANT, (ThinkingPart("Hm." * 9), rest))
     silent = Message(Role.ASSISTANT, (rest,))
-    assert weigh_said(thinking) == weigh_said(silent) == weigh(silent)
+    assert (
+        weigh_without_thoughts(thinking)
+        == weigh_without_thoughts(silent)
+        == weigh(silent)
+    )
     assert weigh(thinking) == weigh(silent) + expected
 
 
