@@ -1,8 +1,9 @@
-"""Write the generated pages and comments of settings; with --check only compare."""
+"""Write the generated pages, and the example of the settings; --check compares."""
 
 import sys
 from pathlib import Path
 
+from byok.settings import example
 from scripts import (
     endpoints_page,
     errors_page,
@@ -10,7 +11,6 @@ from scripts import (
     glossary_page,
     preset_lists,
     security_page,
-    settings_example,
 )
 from scripts.case_tests import CasesError
 from scripts.glossary_page import GlossaryError
@@ -23,7 +23,7 @@ PAGES = {
     "reference/files.md": files_page.page,
     "reference/glossary.md": glossary_page.page,
     "reference/security.md": security_page.page,
-    "../config.example.toml": settings_example.page,
+    "../config.example.toml": example,
 }
 
 

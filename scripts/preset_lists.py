@@ -1,10 +1,10 @@
-"""Write the lists of presets in docs/models.md and config.example.toml."""
+"""Write the lists of presets in docs/models.md."""
 
 import re
 import textwrap
 from pathlib import Path
 
-from byok.dialects.presets import DEMO, PRESETS
+from byok.dialects.presets import PRESETS
 
 MODELS = Path(__file__).parent.parent / "docs" / "models.md"
 _COLUMNS = 92
@@ -26,26 +26,7 @@ def models_page() -> str:
         r"(An upstream is a preset, .*?\n)(?=\n)", page, maxsplit=1, flags=re.DOTALL
     )
     about = paragraph.partition("Presets:")[0].replace("\n", " ")
-    return f"{before}{_wrap(about + names)}\n{after}"
-
-
-def with_presets(example: str) -> str:
-    """Return config.example.toml with a current list of presets."""
-    before, comment, after = re.split(
-        r"((?:# .*\n)+)(?=#\[upstreams\.name\]\n)", example, maxsplit=1
+    filled = textwrap.fill(
+        about + names, _COLUMNS, break_long_words=False, break_on_hyphens=False
     )
-    about = re.sub(r"^# ", "", comment, flags=re.MULTILINE).replace("\n", " ")
-    names = f"({', '.join((*PRESETS, DEMO))})"
-    about = re.sub(r"\([a-z0-9_, ]+\)(?= inherits)", names, about.strip())
-    return f"{before}{_wrap(about, '# ')}\n{after}"
-
-
-def _wrap(text: str, indent: str = "") -> str:
-    return textwrap.fill(
-        text,
-        _COLUMNS,
-        initial_indent=indent,
-        subsequent_indent=indent,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
+    return f"{before}{filled}\n{after}"

@@ -116,10 +116,10 @@ def complete_workspace(prefix: str) -> list[str]:
 
 def complete_setting(prefix: str) -> list[str]:
     """Offer the sections and settings of the example file."""
-    from byok.settings import example
+    from byok.settings.example_file import read_template
 
     names, sections = [], list[str]()
-    for line in example().splitlines():
+    for line in read_template().splitlines():
         if match := _SECTION.fullmatch(line):
             sections = [match[1]]
             if match[1] == _UPSTREAM:

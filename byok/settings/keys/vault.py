@@ -20,13 +20,13 @@ from typing import Any
 import orjson
 
 from byok.core.errors import ConfigError
-from byok.core.platform.memory import explain_import
 from byok.core.platform.paths import (
     check_private,
     create_private,
     make_private,
     write_private,
 )
+from byok.core.platform.process import explain_import
 
 _PASSPHRASE, _KEY_FILE = "BYOK_VAULT_PASSPHRASE", "BYOK_VAULT_KEY_FILE"
 _N, _R, _P = 2**17, 8, 1
