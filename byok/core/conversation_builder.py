@@ -116,7 +116,8 @@ class ConversationBuilder:
         messages: list[Message] = []
         for step in self._steps:
             if step.role is _ASSISTANT:
-                if step.calls or not all(map(_is_thought, step.parts)):
+                is_thought = [isinstance(part, ThinkingPart) for part in step.parts]
+                if step.calls or not all(is_thought):
                     messages.append(Message(_ASSISTANT, tuple(step.parts)))
                 messages += map(step.message_of_result, step.calls)
             elif messages and messages[-1].role is _USER:
@@ -150,10 +151,6 @@ def _join_answers(previous: _Step, parts: Sequence[Part]) -> Sequence[Part]:
             continued[index] = TextPart(f"\n\n{part.text}")
             break
     return continued
-
-
-def _is_thought(part: Part) -> bool:
-    return isinstance(part, ThinkingPart)
 
 
 def make_result(

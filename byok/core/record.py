@@ -2,7 +2,10 @@
 
 One record is made for each request (`server/app.py`) and filled on the way: the
 endpoint and the client where the request arrives, the model where one is chosen, tokens
-and repairs where the answer is written. Observers (`byok/core/observer.py`) read it.
+and repairs where the answer is written. Observers, which are the features and the
+access log, read it: each is called at the start and at the end of every request. One
+that needs the bytes, too, returns a tap at the start; without any tap, a network read
+costs only a check for None.
 
 Within `server/` the record is passed as an argument. `upstream/` finds it in a
 ContextVar: the steps between the server and an HTTP call, such as the context window or
@@ -11,6 +14,7 @@ and threads inherit the variable, so a summary that an answer needs counts as at
 of the same request.
 """
 
+import logging
 import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -24,6 +28,7 @@ from byok.core.errors import ByokError
 from byok.core.events import StreamEvent, Usage
 from byok.core.routing import ListedModel
 
+_log = logging.getLogger(__name__)
 Listener: TypeAlias = Callable[[Sequence[StreamEvent]], None]
 Read: TypeAlias = Callable[[], Awaitable[bytes]]  # gives b"" at the end
 # Endpoints that byok's own commands, its page and Prometheus request again and again.
@@ -260,3 +265,60 @@ def no_record() -> Iterator[None]:
 def current_record() -> RequestRecord:
     """Return the record of the current request, or a new one that nobody reads."""
     return _current.get(None) or RequestRecord()
+
+
+class Observer(Protocol):
+    """Reads the records of requests; called on the event loop, so it must not block."""
+
+    def request_started(self, record: RequestRecord, /) -> Tap | None:
+        """Handle the start of a request; only its id, method and client are known.
+
+        The result, if any, receives the bytes of this request.
+        """
+
+    def request_finished(self, record: RequestRecord, /) -> None:
+        """Handle the end of a request; its record does not change any more."""
+
+
+class Observers:
+    """Calls several observers; if one fails, that is logged and changes no answer."""
+
+    def __init__(self, observers: Sequence[Observer]) -> None:
+        self._observers = list(observers)
+
+    def start(self, record: RequestRecord) -> None:
+        """Call all observers at the start, and attach their taps to the record."""
+        taps: list[Tap] = []
+        for observer in self._observers:
+            try:
+                tap = observer.request_started(record)
+            except Exception:
+                _log.exception("an observer of requests failed")
+            else:
+                taps += [] if tap is None else [tap]
+        if taps:
+            record.tap = _Taps(taps)
+
+    def finish(self, record: RequestRecord) -> None:
+        """Remove tap and listener, and call all observers at the end."""
+        record.tap = record.listener = None
+        for observer in self._observers:
+            try:
+                observer.request_finished(record)
+            except Exception:
+                _log.exception("an observer of requests failed")
+
+
+class _Taps:
+    """Several taps as one; a tap that fails is removed."""
+
+    def __init__(self, taps: list[Tap]) -> None:
+        self._taps = taps
+
+    def __call__(self, hop: Hop, piece: bytes | Head, /) -> None:
+        for tap in [*self._taps]:
+            try:
+                tap(hop, piece)
+            except Exception:
+                self._taps.remove(tap)
+                _log.exception("a tap of a request failed")

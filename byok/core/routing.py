@@ -1,6 +1,5 @@
 """Names for routing: services, endpoint groups, purposes, and models of upstreams."""
 
-from collections.abc import Mapping
 from enum import StrEnum
 
 from msgspec import Struct
@@ -21,69 +20,49 @@ SUMMARY_HOLDS = (
 
 
 class Service(StrEnum):
-    """A request that byok answers without a model; the value describes it."""
+    """A request that byok answers without a model; the value describes it.
+
+    `own_path` is for byok's own command line and MCP server, "" if they have none.
+    """
+
+    own_path: str
+
+    def __new__(cls, description: str, own_path: str = "") -> "Service":
+        """Take the description alone for the value."""
+        service = str.__new__(cls, description)
+        service._value_, service.own_path = description, own_path
+        return service
 
     MODELS = "models"
     FIND_MISSING = "which blobs are not stored"
     BATCH_UPLOAD = "store blobs"
     CHECKPOINT = "store a checkpoint"
-    RETRIEVAL = "retrieve code"
-    SEARCH = "search code"
-    INDEX_STATUS = "status of the index"
-    INDEX_ADD = "add a workspace"
-    INDEX_REMOVE = "remove a workspace"
-    INDEX_REBUILD = "rebuild the index"
-    INDEX_WHY = "whether and why a path is indexed"
-    EMBED_STATUS = "status of the vectors"
-    EMBED_ESTIMATE = "what filling would send"
-    EMBED_ENABLE = "consent to a host and a model"
-    EMBED_DISABLE = "withdraw that consent"
-    EMBED_PAUSE = "stop filling"
-    EMBED_RESUME = "go on filling"
-    EMBED_CLEAR = "remove all vectors"
-    EMBED_PUSH = "give vectors to the team"
-    EMBED_PULL = "take vectors from the team"
-    OFFICIAL = "status of the official service"
-    DAEMON = "status of the daemon"
-    SETTINGS = "settings in use, without secrets"
-    CATALOG = "models of the upstreams"
-    CHOICES = "rules that choose models, and what they chose"
-    KEYS = "where keys come from"
-    KEY_TEST = "test a key"
-    RELOAD = "reload settings and keys"
-    STOP = "stop or restart the daemon"
-    DASHBOARD_CODE = "make a code for the dashboard"
-
-
-# Paths for byok's own command line and MCP server.
-OWN_PATHS: Mapping[str, str] = {
-    Service.DAEMON: "/byok/daemon",
-    Service.SETTINGS: "/byok/settings",
-    Service.CATALOG: "/byok/catalog",
-    Service.CHOICES: "/byok/choices",
-    Service.KEYS: "/byok/keys",
-    Service.KEY_TEST: "/byok/keys/test",
-    Service.RELOAD: "/byok/reload",
-    Service.STOP: "/byok/stop",
-    Service.DASHBOARD_CODE: "/byok/dashboard-code",
-    Service.RETRIEVAL: "/byok/retrieval",
-    Service.OFFICIAL: "/byok/official",
-    Service.SEARCH: "/byok/search",
-    Service.INDEX_STATUS: "/byok/index/status",
-    Service.INDEX_ADD: "/byok/index/add",
-    Service.INDEX_REMOVE: "/byok/index/remove",
-    Service.INDEX_REBUILD: "/byok/index/rebuild",
-    Service.INDEX_WHY: "/byok/index/why",
-    Service.EMBED_STATUS: "/byok/embed/status",
-    Service.EMBED_ESTIMATE: "/byok/embed/estimate",
-    Service.EMBED_ENABLE: "/byok/embed/enable",
-    Service.EMBED_DISABLE: "/byok/embed/disable",
-    Service.EMBED_PAUSE: "/byok/embed/pause",
-    Service.EMBED_RESUME: "/byok/embed/resume",
-    Service.EMBED_CLEAR: "/byok/embed/clear",
-    Service.EMBED_PUSH: "/byok/embed/push",
-    Service.EMBED_PULL: "/byok/embed/pull",
-}
+    DAEMON = "status of the daemon", "/byok/daemon"
+    SETTINGS = "settings in use, without secrets", "/byok/settings"
+    CATALOG = "models of the upstreams", "/byok/catalog"
+    CHOICES = "rules that choose models, and what they chose", "/byok/choices"
+    KEYS = "where keys come from", "/byok/keys"
+    KEY_TEST = "test a key", "/byok/keys/test"
+    RELOAD = "reload settings and keys", "/byok/reload"
+    STOP = "stop or restart the daemon", "/byok/stop"
+    DASHBOARD_CODE = "make a code for the dashboard", "/byok/dashboard-code"
+    RETRIEVAL = "retrieve code", "/byok/retrieval"
+    OFFICIAL = "status of the official service", "/byok/official"
+    SEARCH = "search code", "/byok/search"
+    INDEX_STATUS = "status of the index", "/byok/index/status"
+    INDEX_ADD = "add a workspace", "/byok/index/add"
+    INDEX_REMOVE = "remove a workspace", "/byok/index/remove"
+    INDEX_REBUILD = "rebuild the index", "/byok/index/rebuild"
+    INDEX_WHY = "whether and why a path is indexed", "/byok/index/why"
+    EMBED_STATUS = "status of the vectors", "/byok/embed/status"
+    EMBED_ESTIMATE = "what filling would send", "/byok/embed/estimate"
+    EMBED_ENABLE = "consent to a host and a model", "/byok/embed/enable"
+    EMBED_DISABLE = "withdraw that consent", "/byok/embed/disable"
+    EMBED_PAUSE = "stop filling", "/byok/embed/pause"
+    EMBED_RESUME = "go on filling", "/byok/embed/resume"
+    EMBED_CLEAR = "remove all vectors", "/byok/embed/clear"
+    EMBED_PUSH = "give vectors to the team", "/byok/embed/push"
+    EMBED_PULL = "take vectors from the team", "/byok/embed/pull"
 
 
 class EndpointGroup(StrEnum):

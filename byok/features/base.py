@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager
 from enum import StrEnum
 from typing import TYPE_CHECKING, NamedTuple, Protocol
 
-from msgspec import Struct
+from msgspec import Struct, field
 
 from byok.core.chat import ChatRequest, Json
 from byok.core.errors import ByokError
@@ -19,7 +19,7 @@ from byok.core.platform.paths import Paths
 from byok.core.record import RequestRecord, Tap
 from byok.core.redact import Redactor
 from byok.core.threads import Runner, inline
-from byok.features.cost import PriceOf
+from byok.features.cost import PriceOf, no_price
 from byok.features.status import StatusRow
 from byok.settings.settings import Settings
 
@@ -126,28 +126,22 @@ class OwnPage(Struct, frozen=True):
     write: Callable[[Sequence[Number]], Awaitable[bytes]]
 
 
-class Supplies(Protocol):
-    """The services that depend on the settings; `wiring.Services` implements it."""
+class Supplies(Struct, frozen=True):
+    """What depends on the settings.
 
-    @property
-    def settings(self) -> Settings:
-        """All settings; a feature reads its section by `settings.section(TYPE)`."""
+    Attributes:
+        settings: a feature reads its section by `settings.section(TYPE)`.
+        price_of: returns the price of a model, None if it is unknown.
+        ask_index: requests the status of the code index.
+        presets: those of the upstreams, by their names.
+        keys: of upstreams and of other services, by name.
+    """
 
-    @property
-    def price_of(self) -> PriceOf:
-        """A function that returns the price of a model, None if it is unknown."""
-
-    @property
-    def ask_index(self) -> "Callable[[], Awaitable[IndexStatus]]":
-        """A function that requests the status of the code index."""
-
-    @property
-    def presets(self) -> Mapping[str, str]:
-        """The presets of the upstreams, by their names."""
-
-    @property
-    def keys(self) -> "Mapping[str, AnyKey]":
-        """The keys of upstreams and of other services, by name."""
+    settings: Settings = field(default_factory=Settings)
+    price_of: PriceOf = no_price
+    ask_index: "Callable[[], Awaitable[IndexStatus]] | None" = None
+    presets: Mapping[str, str] = {}
+    keys: "Mapping[str, AnyKey]" = {}
 
 
 class Asking(Struct, frozen=True):

@@ -125,8 +125,9 @@ class Features:
         feeds = {name: feature.feed for name, feature in self._running.items()}
         return {name: feed for name, feed in feeds.items() if feed is not None}
 
-    def page_at(self, path: str) -> OwnPage | None:
+    def page_at(self, raw_path: str) -> OwnPage | None:
         """Return the page at a path, None if no feature has one there."""
+        path = raw_path.partition("?")[0]
         for feature in self._paged:
             if (page := feature.page) and page.path == path:
                 return page
@@ -138,7 +139,7 @@ class Features:
         features = self._running.values()
         return [number for feature in features for number in feature.numbers]
 
-    async def follow_predecessor(self, seconds: float) -> None:
+    async def count_predecessor(self, seconds: float) -> None:
         """Count the last requests of the previous daemon, which has ended.
 
         This waits at most so many seconds until the requests of this daemon are

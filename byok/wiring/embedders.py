@@ -8,8 +8,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from byok.core.errors import ConfigError, NotReady
-from byok.core.platform.memory import explain_import, has_room, memory_is_short
 from byok.core.platform.paths import Paths
+from byok.core.platform.process import explain_import, has_room, memory_is_short
 from byok.core.redact import Redactor
 from byok.core.urls import host_of, is_loopback
 from byok.search.outside.consent import Consent

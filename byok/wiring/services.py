@@ -13,8 +13,6 @@ import asyncio
 import logging
 from collections.abc import (
     AsyncIterator,
-    Awaitable,
-    Callable,
     Iterable,
     Mapping,
     Sequence,
@@ -27,14 +25,15 @@ from weakref import WeakSet
 from msgspec import Struct
 from msgspec.structs import replace
 
-from byok.core.code_query import IndexStatus, RerankMode
-from byok.core.platform.memory import has_room
+from byok.core.code_query import RerankMode
 from byok.core.platform.paths import Paths
+from byok.core.platform.process import has_room
 from byok.core.prompts.own_files import load_prompts
 from byok.core.prompts.prompt_set import FitMemory, PromptSet
 from byok.core.redact import Redactor
 from byok.core.routing import OFFICIAL, EndpointGroup, ServedBy, split_id
 from byok.dialects.presets import find_preset
+from byok.features.base import Supplies
 from byok.features.cost import PriceOf
 from byok.protocols.augment.reply_job import DecodeState, make_caching_state
 from byok.search.index.types import IndexOptions
@@ -178,17 +177,14 @@ class Services(Struct, frozen=True):
         return self.catalog.price_of
 
     @property
-    def ask_index(self) -> Callable[[], Awaitable[IndexStatus]]:
-        """A function that returns the status of the code index."""
-        return self.context.status
-
-    @property
-    def presets(self) -> Mapping[str, str]:
-        """The vendors of the upstreams, by the upstreams' names."""
-        return {
+    def for_features(self) -> Supplies:
+        """What features use of these services."""
+        presets = {
             name: find_preset(section.type, base_url_of(section)) or name
             for name, section in self.selection.upstreams.items()
         }
+        ask_index = self.context.status
+        return Supplies(self.settings, self.price_of, ask_index, presets, self.keys)
 
     @property
     def keeps_uploads(self) -> bool:
@@ -422,35 +418,20 @@ def make_aids(
     routing = settings.routing
     chats_here = routing.official.where(EndpointGroup.CHAT) is ServedBy.LOCAL
     routes = QuestionRoutes(fallbacks, routing.models.chat if chats_here else None)
-    return ModelAids(
-        words=_make_words(settings, routes, prompts),
-        rerank=_make_rerank(settings, routes, prompts),
-        vectors=previous.vectors,
-    )
+    words: NameWords | None = None
+    rerank: Rerank | None = None
+    if small := routing.models.small:
+        from byok.search.retrieval.model_words import ModelWords
+        from byok.upstream.own_questions import ShortQuestion
 
+        words = ModelWords(ShortQuestion(partial(routes.find, small)), prompts)
+    if settings.retrieval.rerank is not RerankMode.OFF:
+        from byok.search.retrieval.rerank import ModelRerank
+        from byok.upstream.own_questions import ShortQuestion
 
-def _make_words(
-    settings: Settings, routes: QuestionRoutes, prompts: PromptSet
-) -> NameWords | None:
-    if not (small := settings.routing.models.small):
-        return None
-    from byok.search.retrieval.model_words import ModelWords
-    from byok.upstream.own_questions import ShortQuestion
-
-    return ModelWords(ShortQuestion(partial(routes.find, small)), prompts)
-
-
-def _make_rerank(
-    settings: Settings, routes: QuestionRoutes, prompts: PromptSet
-) -> Rerank | None:
-    if settings.retrieval.rerank is RerankMode.OFF:
-        return None
-    from byok.search.retrieval.rerank import ModelRerank
-    from byok.upstream.own_questions import ShortQuestion
-
-    return ModelRerank(
-        ShortQuestion(partial(routes.find, settings.routing.models.rerank)), prompts
-    )
+        find = partial(routes.find, routing.models.rerank)
+        rerank = ModelRerank(ShortQuestion(find), prompts)
+    return ModelAids(words=words, rerank=rerank, vectors=previous.vectors)
 
 
 def _window_of(catalog: Catalog, destination: Destination) -> int:

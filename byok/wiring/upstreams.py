@@ -243,7 +243,10 @@ class UpstreamPool:
         if not vision:
             return Helpers(summarise)
         store = self._shared.provider_data
-        find = partial(self._find_alone, vision)
+
+        async def find() -> Destination:
+            return await self.router.choose_listed(vision)  # no fallback
+
         return Helpers(summarise, PictureDescriber(find, store, prompts))
 
     def _reuse_or_build(
@@ -258,10 +261,6 @@ class UpstreamPool:
         """Return the model that writes a summary, by the settings in force."""
         destination = await self.router.choose_listed(model)
         return await self.fallbacks.prepare(destination, Purpose.SUMMARY)
-
-    async def _find_alone(self, model: str) -> Destination:
-        """Return the model that describes pictures: the named one, no fallback."""
-        return await self.router.choose_listed(model)
 
 
 class UpstreamSelection(Struct, frozen=True):

@@ -2,8 +2,7 @@
 
 import pytest
 
-from byok.core.observer import Observers
-from byok.core.record import Head, Hop, RequestRecord, Tap
+from byok.core.record import Head, Hop, Observers, RequestRecord, Tap
 
 
 class Watcher:

@@ -23,9 +23,8 @@ from msgspec.structs import replace
 from byok.core.daemon.challenge import derive_owner_token
 from byok.core.daemon.instance import only_instance, write_record
 from byok.core.daemon.token import read_token
-from byok.core.observer import Observer
 from byok.core.platform.paths import find_paths
-from byok.core.record import Head, Hop, RequestRecord, Tap
+from byok.core.record import Head, Hop, Observer, RequestRecord, Tap
 from byok.core.redact import Redactor
 from byok.server.control import Source
 from byok.server.http.deadlines import Timing

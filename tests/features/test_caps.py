@@ -13,7 +13,7 @@ from byok.core.events import Usage
 from byok.core.platform.paths import find_paths
 from byok.core.record import RequestRecord
 from byok.dialects.model_facts import Price
-from byok.features.base import PASS, Asking, Verdict
+from byok.features.base import PASS, Asking, Supplies, Verdict
 from byok.features.caps import (
     Cap,
     CapKeeper,
@@ -28,7 +28,7 @@ from byok.features.settings import CapSettings
 from byok.features.status import Meter, StatusLine
 from byok.settings import Settings
 from tests.fakes.clock import Clock
-from tests.fakes.feature_supplies import GivenSupplies, make_site
+from tests.fakes.feature_supplies import make_site
 from tests.fakes.journal_entries import NOW, entry, write_journal
 
 PRICES = {"priced": Price(1.0, 10.0), "free": Price(0.0, 0.0)}
@@ -45,7 +45,7 @@ class Caps:
 
     def set(self, *, journals: bool = True, **caps: Any) -> None:
         self.keeper.configure(
-            GivenSupplies(
+            Supplies(
                 Settings.model_validate(
                     {"caps": caps, "journal": {"keep_days": int(journals)}}
                 ),

@@ -11,7 +11,7 @@ from byok.core.record import Hop, RequestRecord
 from byok.core.redact import Redactor
 from byok.core.wire.json_lines import encode_line
 from byok.dialects.model_facts import Price
-from byok.features.base import FeedEnd, FeedReader
+from byok.features.base import FeedEnd, FeedReader, Supplies
 from byok.features.journal.entry import make_entry
 from byok.features.live import (
     MOST_ENDED,
@@ -21,7 +21,7 @@ from byok.features.live import (
     OpenRow,
 )
 from tests.fakes.clock import Clock, run_at_once
-from tests.fakes.feature_supplies import GivenSupplies, make_site
+from tests.fakes.feature_supplies import make_site
 from tests.fakes.patience import PATIENCE
 
 
@@ -185,13 +185,13 @@ async def test_of_too_many_watchers_the_oldest_ends() -> None:
 
 async def test_the_cost_is_told_at_the_end_by_the_price_then_in_force() -> None:
     live = make_live()
-    live.configure(GivenSupplies(price_of=lambda upstream, model: Price(1.0, 2.0)))
+    live.configure(Supplies(price_of=lambda upstream, model: Price(1.0, 2.0)))
     asked = begin(live, "r", attempts=1, upstream="u", model="m")
     asked.usage = Usage(1_000_000, 500_000)
     with live.open_reader() as reader:
         assert told(live, reader)["r"]["cost"] is None
         end(live, asked)
-        live.configure(GivenSupplies())
+        live.configure(Supplies())
         assert told(live, reader)["r"]["cost"] == 2.0
 
 

@@ -43,6 +43,10 @@ _HOSTS: Mapping[int, str] = {
     socket.AF_INET: "127.0.0.1",
     socket.AF_INET6: "::1",
 }
+_PROTOCOLS = (
+    socket.IPPROTO_TCP,
+    getattr(socket, "IPPROTO_MPTCP", socket.IPPROTO_TCP),
+)
 _VARIABLES = ("LISTEN_FDS", "LISTEN_PID", "LISTEN_FDNAMES")
 _NOTIFY = "NOTIFY_SOCKET"
 
@@ -246,9 +250,15 @@ def adopt_sockets(handles: Iterable[int]) -> tuple[socket.socket, ...]:
     """
     handles = tuple(handles)
     for handle in handles:
-        _keep_from_children(handle)
+        try:
+            os.set_inheritable(handle, False)
+        except OSError as error:
+            raise _sockets_error(f"descriptor {handle} is not open") from error
     sockets = tuple(map(_open_socket, handles))
-    _check_consistent(sockets)
+    if len({sock.family for sock in sockets}) != len(sockets):
+        raise _sockets_error("two have the same address")
+    if len({sock.getsockname()[1] for sock in sockets}) > 1:
+        raise _sockets_error("they have different ports")
     return sockets
 
 
@@ -271,13 +281,6 @@ def _read_handles(count: str, pid: str, names: str) -> Sequence[int]:
     return range(_FIRST_HANDLE, _FIRST_HANDLE + int(count))
 
 
-def _keep_from_children(handle: int) -> None:
-    try:
-        os.set_inheritable(handle, False)
-    except OSError as error:
-        raise _sockets_error(f"descriptor {handle} is not open") from error
-
-
 def _open_socket(handle: int) -> socket.socket:
     """Return a passed socket if byok may serve on it."""
     if not stat.S_ISSOCK(os.fstat(handle).st_mode):
@@ -294,28 +297,13 @@ def _open_socket(handle: int) -> socket.socket:
 def _problem_of(sock: socket.socket) -> str:
     """Return why byok may not serve on a socket, "" if it may."""
     host = _HOSTS.get(sock.family)
-    if (
-        host is None
-        or sock.type != socket.SOCK_STREAM
-        or sock.proto not in _protocols()
-    ):
+    if host is None or sock.type != socket.SOCK_STREAM or sock.proto not in _PROTOCOLS:
         return "is not a TCP socket"
     if not sock.getsockopt(socket.SOL_SOCKET, socket.SO_ACCEPTCONN):
         return "does not listen"
     if (bound := sock.getsockname()[0]) != host:
         return f"listens on {bound}, and byok on loopback only"
     return ""
-
-
-def _protocols() -> tuple[int, ...]:
-    return (socket.IPPROTO_TCP, getattr(socket, "IPPROTO_MPTCP", socket.IPPROTO_TCP))
-
-
-def _check_consistent(sockets: Sequence[socket.socket]) -> None:
-    if len({sock.family for sock in sockets}) != len(sockets):
-        raise _sockets_error("two have the same address")
-    if len({sock.getsockname()[1] for sock in sockets}) > 1:
-        raise _sockets_error("they have different ports")
 
 
 def _sockets_error(reason: str) -> CannotStart:

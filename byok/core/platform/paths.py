@@ -113,8 +113,8 @@ def _find_foreign_files(home: Path) -> Iterator[str]:
         for name in sorted(os.listdir(place)):  # noqa: PTH208 - names are enough
             path = place / name
             has_known_name = name in names | _HARMLESS or _is_temporary(name, names)
-            is_ours = _CHECKS.get(name, _is_any)
-            if not (has_known_name and is_ours(path)):
+            is_ours = _CHECKS.get(name)
+            if not has_known_name or (is_ours is not None and not is_ours(path)):
                 yield path.relative_to(home).as_posix()
 
 
@@ -135,25 +135,19 @@ def _read_json(file: Path) -> Any:
 def _is_model_cache(file: Path) -> bool:
     """Tell whether a file holds lists of models, as names or objects, like byok's."""
     lists = _read_json(file)
-    return isinstance(lists, dict) and all(
-        isinstance(models, list) and all(map(_is_model, models))
-        for models in lists.values()
-    )
-
-
-def _is_model(row: Any) -> bool:
-    name = row.get("id") if isinstance(row, dict) else row
-    return isinstance(name, str)
+    if not isinstance(lists, dict) or not all(
+        isinstance(models, list) for models in lists.values()
+    ):
+        return False
+    rows = (row for models in lists.values() for row in models)
+    names = (row.get("id") if isinstance(row, dict) else row for row in rows)
+    return all(isinstance(name, str) for name in names)
 
 
 def _is_profiles(file: Path) -> bool:
     """Tell whether a file may be the probe's: it holds profiles, or is damaged."""
     value = _read_json(file)
     return value is None or (isinstance(value, dict) and "profiles" in value)
-
-
-def _is_any(file: Path) -> bool:
-    return True
 
 
 # Other programs use these names, too, so the content is checked.

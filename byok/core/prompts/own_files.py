@@ -194,7 +194,9 @@ def read_folder(folder: Path) -> tuple[dict[str, str], list[PromptProblem]]:
         return texts, [_unreadable_problem(folder.name, error)]
     files = sorted(name for name in names if not _is_temporary(name))
     if len(names) > _MAX_NAMES or len(files) > _MAX_FILES:
-        problems.append(_too_many_problem(folder.name))
+        problem = f"it holds more than {_MAX_FILES} files"
+        cure = "Keep there only prompts of your own."
+        problems.append(PromptProblem(folder.name, 0, problem, cure))
     budget = _MAX_TOTAL_BYTES
     for file in files[:_MAX_FILES]:
         text = _read(resolved, file, budget)
@@ -209,11 +211,6 @@ def read_folder(folder: Path) -> tuple[dict[str, str], list[PromptProblem]]:
 def _is_temporary(name: str) -> bool:
     """Tell whether a file is hidden, or an editor's copy of another one."""
     return name.startswith((".", "#")) or name.endswith("~")
-
-
-def _too_many_problem(folder: str) -> PromptProblem:
-    problem = f"it holds more than {_MAX_FILES} files"
-    return PromptProblem(folder, 0, problem, "Keep there only prompts of your own.")
 
 
 def _unreadable_problem(name: str, error: Exception) -> PromptProblem:

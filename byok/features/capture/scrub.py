@@ -250,21 +250,16 @@ def _replace(texts: list[str], spans: list[HiddenSpan]) -> Iterator[str]:
 
 
 def _scrub_head(head: Head, redactor: Redactor) -> Head:
-    headers = (_scrub_header(name, value, redactor) for name, value in head.headers)
-    return Head(_scrub_line(head.line, redactor), tuple(headers))
-
-
-def _scrub_header(name: str, value: str, redactor: Redactor) -> tuple[str, str]:
-    lowered = name.lower()
-    is_plain = lowered in PLAIN_HEADERS or _LIMITS.fullmatch(lowered)
-    return redactor(name), redactor(value) if is_plain else MARK
-
-
-def _scrub_line(line: str, redactor: Redactor) -> str:
-    """Remove the user, the values of the query, and a fragment."""
-    address, mark, query = redactor(line).partition("?")
+    """Remove the user, values of the query, a fragment, and values of headers."""
+    headers = []
+    for name, value in head.headers:
+        lowered = name.lower()
+        is_plain = lowered in PLAIN_HEADERS or _LIMITS.fullmatch(lowered)
+        headers.append((redactor(name), redactor(value) if is_plain else MARK))
+    address, mark, query = redactor(head.line).partition("?")
     address = re.sub(r"(?<=://)[^/@]*@", f"{MARK}@", address.partition("#")[0])
-    return address + mark + _QUERY_VALUE.sub(MARK, query.partition("#")[0])
+    line = address + mark + _QUERY_VALUE.sub(MARK, query.partition("#")[0])
+    return Head(line, tuple(headers))
 
 
 def find_spans(text: str, secrets: FindSecrets, *, fragments: bool) -> list[HiddenSpan]:

@@ -157,15 +157,8 @@ _TABLES = f"""CREATE TABLE talk ({_COLUMNS}, PRIMARY KEY (conversation)) WITHOUT
 CREATE TABLE talk_model (conversation, model, answers,
     PRIMARY KEY (conversation, model)) WITHOUT ROWID"""
 _SUMMED = (
-    *(
-        "requests",
-        "seconds",
-        "failed",
-        "input_tokens",
-        "output_tokens",
-        "cache_input_tokens",
-    ),
-    *("cost", "unpriced", "repairs", "dropped_calls"),
+    *("requests", "seconds", "failed", "input_tokens", "output_tokens"),
+    *("cache_input_tokens", "cost", "unpriced", "repairs", "dropped_calls"),
 )
 _CHANGES = ", ".join(
     (
@@ -339,10 +332,13 @@ class ConversationReader:
         order = ", ".join(part.format(direction) for part in SORTS[query.sort])
         page = f"""SELECT {_COLUMNS} FROM talk WHERE {where}
             ORDER BY {order}, last DESC, conversation LIMIT ? OFFSET ?"""  # noqa: S608 - our own words
-        rows = self._db.execute(page, (*values, count, offset))
-        return counted._replace(
-            conversations=[self._with_models(ConversationSums(*row)) for row in rows]
-        )
+        conversations = list[ConversationSums]()
+        for row in self._db.execute(page, (*values, count, offset)):
+            sums = ConversationSums(*row)
+            models = self._db.execute(_MODELS_OF, (sums.conversation,))
+            names = tuple(name for (name,) in models)
+            conversations.append(sums._replace(models=names))
+        return counted._replace(conversations=conversations)
 
     def _count(self, where: str, values: Sequence[object]) -> ConversationPage:
         """Return a page with sums only, which are valid until the next request."""
@@ -352,7 +348,3 @@ class ConversationReader:
             known=read_number(self._db, "SELECT count(*) FROM talk", ()),
             clients=[ClientCount(*row) for row in self._db.execute(_CLIENTS)],
         )
-
-    def _with_models(self, sums: ConversationSums) -> ConversationSums:
-        models = self._db.execute(_MODELS_OF, (sums.conversation,))
-        return sums._replace(models=tuple(name for (name,) in models))

@@ -26,7 +26,7 @@ T = TypeVar("T")
 _log = logging.getLogger(__name__)
 # For a file that its writer is just opening, closing or replacing.
 _MAX_ATTEMPTS, _PAUSE = 5, 0.02  # seconds
-_left_out: dict[Path, int] = {}  # the number of damaged requests
+_damaged: dict[Path, int] = {}  # the number of damaged requests
 _MAX_SUM = 9e18
 # A text or a blob is more than any number. The plus keeps SQLite from using an index.
 _NUMBER = f"+{{0}} BETWEEN 0 AND {MOST}"
@@ -101,9 +101,9 @@ def _read_undamaged(
         return _read(path, read, nothing, _UNINDEXED)
 
 
-def left_out(path: Path) -> int:
+def count_damaged(path: Path) -> int:
     """Return the number of damaged requests that this process found in a journal."""
-    return _left_out.get(path, 0)
+    return _damaged.get(path, 0)
 
 
 def read_whole(path: Path, read: Callable[[sqlite3.Connection], None]) -> None:
@@ -138,8 +138,8 @@ def _read_damaged(
     total = "SELECT count(*) FROM main.request NOT INDEXED"
     query = f"SELECT ({total}) - (SELECT count(*) FROM request)"  # noqa: S608 - our own words
     (count,) = db.execute(query).fetchone()
-    if count != _left_out.get(path):
-        _left_out[path] = count
+    if count != _damaged.get(path):
+        _damaged[path] = count
         _log.warning("%s is damaged: it is read without %d requests", path, count)
     return result
 

@@ -249,9 +249,9 @@ def day_span(day: date) -> tuple[float, float]:
     return begin.timestamp(), (begin + timedelta(days=1)).timestamp()
 
 
-def hours_before(moment: float, hours: int) -> float:
-    """Return the start of the hour of the local clock that was so many `hours` ago."""
-    return _begin_of(Step.HOUR, moment - hours * 3600)
+def hour_begin(moment: float) -> float:
+    """Return the start of the hour of the local clock."""
+    return _begin_of(Step.HOUR, moment)
 
 
 def _begin_of(step: Step, moment: float) -> float:

@@ -25,11 +25,8 @@ _SAMPLE_SECONDS = 1.0  # between two samples of the lag
 class Metrics(Feature):
     """Counts requests while it is on, and writes the page."""
 
-    def __init__(
-        self, site: Site, *, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, site: Site) -> None:
         self._site = site
-        self._clock = clock
         self._requests = RequestMetrics(site.redactor)
         self._lag = LoopLag()
         self._started = time.time()
@@ -86,7 +83,7 @@ class Metrics(Feature):
 
     async def _index_status(self) -> "IndexStatus | None":
         """Return the last status of the index, None if it does not answer in time."""
-        now = self._clock()
+        now = time.monotonic()
         if self._ask_index is not None and now >= self._index_until:
             self._index_until = now + _CACHE_SECONDS
             try:
@@ -121,8 +118,9 @@ class LoopLag:
 
     def _schedule(self, loop: asyncio.AbstractEventLoop) -> None:
         due = loop.time() + self._every
-        self._next = loop.call_at(due, self._sample, loop, due)
 
-    def _sample(self, loop: asyncio.AbstractEventLoop, due: float) -> None:
-        self.histogram.add(max(0.0, loop.time() - due))
-        self._schedule(loop)
+        def sample() -> None:
+            self.histogram.add(max(0.0, loop.time() - due))
+            self._schedule(loop)
+
+        self._next = loop.call_at(due, sample)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from byok.core.escapes import escape
 from byok.core.events import Usage
-from byok.core.platform.memory import explain_import
+from byok.core.platform.process import explain_import
 from byok.core.record import RequestOutcome, RequestRecord
 from byok.dialects.presets import preset_of
 from byok.features.base import Feature, Site, Supplies

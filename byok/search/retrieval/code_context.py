@@ -48,7 +48,7 @@ from byok.core.code_query import (
     to_text,
 )
 from byok.core.errors import BadRequest, ByokError, DataDamaged, IndexInUse
-from byok.core.platform.memory import has_room
+from byok.core.platform.process import has_room
 from byok.core.threads import to_the_end
 from byok.search.index.types import IndexOptions
 from byok.search.retrieval.model_aids import ModelAids, VectorSearch

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from byok.core.errors import ConfigError, NotReady
-from byok.core.platform.memory import explain_import, lacks_memory, speaks_of_memory
+from byok.core.platform.process import explain_import, lacks_memory, speaks_of_memory
 from tests.fakes.patience import START
 
 _MAP = "libopenblas.so.0: failed to map segment from shared object"
@@ -59,7 +59,7 @@ def test_a_package_without_room_is_not_called_missing(
 def test_room_is_what_the_limit_leaves() -> None:
     lines = (
         "import resource",
-        "from byok.core.platform.memory import has_room",
+        "from byok.core.platform.process import has_room",
         "assert has_room(10**6)",  # nothing limits it
         "resource.setrlimit(resource.RLIMIT_AS, (2**30, 2**30))",
         "print(has_room(100), has_room(1024))",

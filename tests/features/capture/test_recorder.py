@@ -10,6 +10,7 @@ import pytest
 from byok.core.platform.paths import Paths
 from byok.core.record import Head, Hop, RequestRecord
 from byok.core.redact import MARK
+from byok.features.base import Supplies
 from byok.features.capture.capture import KEPT_SECONDS, Capture, CaptureFolder
 from byok.features.capture.recorder import (
     LONGEST_SECONDS,
@@ -18,7 +19,7 @@ from byok.features.capture.recorder import (
 )
 from tests.fakes.clock import Clock
 from tests.fakes.disk import fill, mounted
-from tests.fakes.feature_supplies import GivenSupplies, make_site
+from tests.fakes.feature_supplies import make_site
 from tests.fakes.patience import PATIENCE
 
 Make = Callable[..., CaptureRecorder]
@@ -89,7 +90,7 @@ def test_recorder_is_off_until_it_is_switched_on(
 
 def test_recorder_that_is_off_opens_nothing(make: Make, tmp_path: Path) -> None:
     recorder = make()
-    recorder.configure(GivenSupplies())
+    recorder.configure(Supplies())
     play(recorder, b"x")
     recorder.close()
     assert not (tmp_path / "capture").exists()
@@ -160,7 +161,7 @@ def test_what_is_old_is_deleted_at_the_start(make: Make, tmp_path: Path) -> None
     long_ago = file.stat().st_mtime - KEPT_SECONDS - 60
     os.utime(file, (long_ago, long_ago))
     recorder = make()
-    recorder.configure(GivenSupplies())
+    recorder.configure(Supplies())
     recorder.close()
     assert [stored.id for stored in folder.contents()] == ["b" * 16]
 

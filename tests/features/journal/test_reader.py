@@ -27,7 +27,7 @@ from byok.features.journal.conversations import (
 )
 from byok.features.journal.entry import MOST, JournalEntry, Moment
 from byok.features.journal.problems import find_mended, weigh_errors
-from byok.features.journal.reader import WHOLE_ROW, left_out, make_row
+from byok.features.journal.reader import WHOLE_ROW, count_damaged, make_row
 from byok.features.journal.recent import RecentRequests
 from byok.features.journal.requests import (
     LogFilter,
@@ -145,7 +145,7 @@ DAMAGE = [
 def test_a_damaged_request_is_left_out_and_no_other(path: Path, columns: str) -> None:
     change(path, columns)
     told = {name: read(path) for name, read in READERS.items()}
-    assert left_out(path) == 1
+    assert count_damaged(path) == 1
     wanted = without(path, 8)
     for name in ("last", "since", "before", "begin"):
         assert told[name] == wanted[name]
@@ -158,11 +158,11 @@ def test_sums_are_without_a_request_whose_numbers_are_impossible(path: Path) -> 
 
 
 def test_damage_is_told_once(path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    assert left_out(path) == 0
+    assert count_damaged(path) == 0
     change(path, "client = x'00'", "id IN (5, 6)")
     for _ in range(3):
         assert len(last_entries(path, 99)) == len(ENTRIES) - 2
-    assert left_out(path) == 2
+    assert count_damaged(path) == 2
     [warning] = [r for r in caplog.records if r.levelno == logging.WARNING]
     assert warning.getMessage().endswith("is damaged: it is read without 2 requests")
 
@@ -171,7 +171,7 @@ def test_a_text_that_is_not_utf_8_is_shown_as_far_as_it_can_be(path: Path) -> No
     change(path, "client = CAST(x'73ff6b' AS TEXT)")
     assert last_entries(path, 99)[7].entry.client == "s\ufffdk"
     assert [read(path) for read in READERS.values()]
-    assert left_out(path) == 0
+    assert count_damaged(path) == 0
 
 
 def test_an_older_versions_journal_is_read_without_its_damaged_requests(
@@ -192,7 +192,7 @@ def test_a_damaged_index_hides_nothing(path: Path, index: str) -> None:
     wanted = {name: read(path) for name, read in READERS.items()}
     spoil(path, f"request_{index}")
     assert {name: read(path) for name, read in READERS.items()} == wanted
-    assert left_out(path) == 0
+    assert count_damaged(path) == 0
 
 
 @pytest.mark.case("F60")

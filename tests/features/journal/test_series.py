@@ -26,7 +26,7 @@ from byok.features.journal.usage import (
     add_rows,
     day_span,
     days_before,
-    hours_before,
+    hour_begin,
     make_buckets,
     month_begin,
     sum_conversation,
@@ -375,14 +375,14 @@ def test_hours_are_counted_and_not_read_from_the_clock(
 ) -> None:
     set_zone("Europe/Berlin")
     now = utc_time("2026-10-25T12:59")
-    since = hours_before(now, 23)
+    since = hour_begin(now - 23 * 3600)
     assert local(since) == "24 15:00"
     assert len(make_buckets(since, now, Step.HOUR)) == 24
 
 
 def test_there_are_only_so_many_buckets() -> None:
     hour = 3600.0
-    whole = hours_before(utc_time("2026-01-02T00:00"), 0)
+    whole = hour_begin(utc_time("2026-01-02T00:00"))
     most = make_buckets(whole - (MOST_BUCKETS - 1) * hour, whole + 1, Step.HOUR)
     assert len(most) == MOST_BUCKETS
     with pytest.raises(ValueError, match="buckets"):

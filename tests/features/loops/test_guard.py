@@ -6,12 +6,12 @@ import pytest
 
 from byok.core.chat import ChatRequest, Message, ToolResult
 from byok.core.record import RequestRecord
-from byok.features.base import Asking, Verdict
+from byok.features.base import Asking, Supplies, Verdict
 from byok.features.loops.guard import LoopGuard
 from byok.protocols.augment.chat_request import decode_chat
 from byok.settings import Settings
 from tests.fakes.bodies import exchange, result_node, text_node
-from tests.fakes.feature_supplies import GivenSupplies, make_site
+from tests.fakes.feature_supplies import make_site
 from tests.fakes.prompts import BARE
 
 NOTE = "[Note from byok: "
@@ -78,7 +78,7 @@ class Turn:
         chat, record = decode_chat(body, BARE), RequestRecord("r")
         guard = LoopGuard(make_site())
         settings = Settings.model_validate({"loops": {"on": on}})
-        guard.configure(GivenSupplies(settings))
+        guard.configure(Supplies(settings))
         verdict = await guard.admit(Asking(record, "u", "m", chat))
         return Judged(record.loop, verdict, verdict.chat or chat)
 

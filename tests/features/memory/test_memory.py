@@ -16,11 +16,11 @@ from byok.core.errors import BadRequest, NotReady
 from byok.core.events import StreamEvent, TextDelta
 from byok.core.platform.paths import Paths
 from byok.core.record import RequestRecord
-from byok.features.base import Asking
+from byok.features.base import Asking, Supplies
 from byok.features.memory.feature import ConversationMemory
 from byok.settings import Settings
 from tests.fakes.clock import Clock
-from tests.fakes.feature_supplies import GivenSupplies, make_site
+from tests.fakes.feature_supplies import make_site
 
 DAY = 86_400
 NOW = 20_000 * DAY  # 2024-10-04 in UTC
@@ -40,9 +40,7 @@ class Remembering:
         self.memory = ConversationMemory(self.site)
 
     def configure(self, **settings: Any) -> None:
-        self.memory.configure(
-            GivenSupplies(Settings.model_validate({"memory": settings}))
-        )
+        self.memory.configure(Supplies(Settings.model_validate({"memory": settings})))
 
     async def chat(
         self,

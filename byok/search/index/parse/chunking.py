@@ -21,7 +21,7 @@ from typing import NamedTuple, TypeAlias
 
 from tree_sitter import Language, Node, Parser, Query, QueryCursor, Tree
 
-from byok.core.platform.memory import lacks_memory
+from byok.core.platform.process import lacks_memory
 from byok.search.index.parse.queries import QUERIES
 from byok.search.index.parse.references import REFERENCES
 from byok.search.index.types import Span

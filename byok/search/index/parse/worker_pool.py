@@ -36,7 +36,7 @@ from msgspec.structs import replace
 
 from byok.core.bounded import split_into_batches
 from byok.core.escapes import escape
-from byok.core.platform.memory import speaks_of_memory
+from byok.core.platform.process import speaks_of_memory
 from byok.core.platform.programs import clean_environment
 from byok.core.platform.search_path import without_working_folder
 from byok.search.index.parse.worker import BEAT, READY, Beat, WorkerLimits

@@ -12,7 +12,7 @@ from byok.core.errors import (
     IndexInUse,
     IndexLacksMemory,
 )
-from byok.core.platform.memory import MEMORY_HINT, lacks_memory, speaks_of_memory
+from byok.core.platform.process import MEMORY_HINT, lacks_memory, speaks_of_memory
 
 CANDIDATES = 400  # chunks that are ranked
 _MAX_MESSAGE_CHARS = 150  # of an error's own text

@@ -21,7 +21,7 @@ from byok.core.errors import (
     UpstreamRefused,
     UpstreamTimeout,
 )
-from byok.core.platform.memory import explain_import
+from byok.core.platform.process import explain_import
 from byok.search.outside.server import (
     SecretSource,
     read_bounded,
