@@ -91,11 +91,11 @@ def page() -> str:
 
 def _answer(row: Endpoint) -> str:
     match row:
-        case Generate(stream=stream, what=what):
-            return f"NDJSON stream: {what}" if stream else what
-        case Local(answer=Service.MODELS):
+        case Generate(stream=stream, about=about):
+            return f"NDJSON stream: {about}" if stream else about
+        case Local(service=Service.MODELS):
             return "the models of all configured upstreams, and feature flags"
-        case Local(answer=service):
+        case Local(service=service):
             return str(service)
         case Refused(status=status, reason=reason):
             return f"{status}: {reason}"

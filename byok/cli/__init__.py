@@ -30,8 +30,8 @@ from byok.cli.commands import INTERRUPTED, Program, version
 from byok.cli.terminal import fail, write_out
 from byok.core.errors import ByokError, ConfigError, from_os_error
 from byok.core.language import known_languages, match_language, use_language
-from byok.core.platform.memory import fit_into_limit, lacks_memory, memory_is_short
 from byok.core.platform.paths import find_paths
+from byok.core.platform.process import fit_into_limit, lacks_memory, memory_is_short
 from byok.core.platform.programs import distrust
 
 with suppress(ValueError):

@@ -40,7 +40,7 @@ from byok.core.errors import (
 )
 from byok.core.platform.installation import make_plain
 from byok.core.platform.paths import Paths, find_paths
-from byok.core.routing import OWN_PATHS, Service
+from byok.core.routing import Service
 
 if TYPE_CHECKING:
     import aiohttp
@@ -117,7 +117,7 @@ async def _post(session: "aiohttp.ClientSession", service: str, body: Json) -> J
     import aiohttp
 
     data = _encode(body)
-    path = OWN_PATHS.get(service, f"/byok/{service}")
+    path = service.own_path if isinstance(service, Service) else f"/byok/{service}"
     try:
         async with session.post(path, data=data, allow_redirects=False) as response:
             status, raw = response.status, await response.read()

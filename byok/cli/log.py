@@ -27,7 +27,7 @@ from byok.core.language import translate
 from byok.core.platform.paths import find_paths
 from byok.features.cost import write_cost, write_dollars
 from byok.features.journal.entry import JournalEntry
-from byok.features.journal.reader import left_out
+from byok.features.journal.reader import count_damaged
 from byok.features.journal.requests import (
     LogFilter,
     StoredEntry,
@@ -41,7 +41,7 @@ _POLL_SECONDS = 0.5
 _BATCH_SIZE = 500
 _MAX_REQUESTS = 100_000
 # The columns of `byok log`, and their least widths where a table is continued.
-_COLUMNS = {
+_WIDTHS = {
     "time": 14,
     "request": 10,
     "model": 16,
@@ -154,20 +154,20 @@ def show_entries(
 ) -> None:
     """Print requests as a table; if it `goes_on`, columns have fixed least widths."""
     width = get_terminal_size().columns if sys.stdout.isatty() else 1000
-    columns = [name for name in _COLUMNS if _MIN_TERMINAL_WIDTHS.get(name, 0) <= width]
+    columns = [name for name in _WIDTHS if _MIN_TERMINAL_WIDTHS.get(name, 0) <= width]
     cells = (_cells(stored.entry) for stored in entries)
     say_table(
         *columns,
         rows=[tuple(row[name] for name in columns) for row in cells],
         right=_RIGHT,
-        widths=_COLUMNS if goes_on else None,
+        widths=_WIDTHS if goes_on else None,
         header=header,
     )
 
 
 def tell_damage(journal: Path) -> None:
     """Report how many damaged requests were left out, if any."""
-    if count := left_out(journal):
+    if count := count_damaged(journal):
         damaged = count_noun(count, "damaged request")
         tell(f"byok: {journal} is shown without {damaged}.")
 

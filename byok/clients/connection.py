@@ -447,7 +447,7 @@ class FileConnector(Struct, frozen=True):
         Raises:
             ConfigError: as in `plan_connect`.
         """
-        for path in filter(Path.exists, self.backups.list_paths(client)):
+        for path in self.backups.list_paths(client):
             file = self._read(client, path)
             for mcp in (False, True):
                 try:

@@ -7,7 +7,7 @@ they are ready waits for them, but /health is answered at once.
 import asyncio
 import logging
 import secrets
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from itertools import groupby
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -18,12 +18,19 @@ from msgspec import Struct, field
 from byok.core.daemon import challenge
 from byok.core.daemon.logs import LogLines
 from byok.core.errors import ByokError, NotAllowed
-from byok.core.observer import Observers
 from byok.core.platform.process import give_back_free_memory
-from byok.core.record import CLIENT_GONE, Head, Hop, RequestRecord, begin_record
+from byok.core.record import (
+    CLIENT_GONE,
+    Head,
+    Hop,
+    Observers,
+    RequestRecord,
+    begin_record,
+)
 from byok.core.redact import Redactor
-from byok.features.base import OwnPage
+from byok.features.base import Number, OwnPage
 from byok.features.running import Features
+from byok.server.admission import Gate, shutting_down
 from byok.server.dashboard.endpoint import (
     PAGE_HEADERS,
     PREFIX,
@@ -32,9 +39,8 @@ from byok.server.dashboard.endpoint import (
     end_worker,
     is_visit,
 )
-from byok.server.http.body import parse_request, read_body
+from byok.server.http.body import read_object
 from byok.server.http.deadlines import Timing
-from byok.server.http.gate import Gate, shutting_down
 from byok.server.http.guard import Guard, client_of
 from byok.server.http.protocol import note_token
 from byok.server.http.reply import (
@@ -69,7 +75,7 @@ class App(Struct, eq=False):
     redactor: Redactor
     observers: Observers
     prove: Callable[["Json"], "Json"]
-    pages: "FeaturePages | None" = None
+    features: Features | None = None
     dashboard: DashboardEndpoint | None = None
     timing: Timing = Timing()
     rest_seconds: tuple[float, float] = (5.0, 60.0)
@@ -192,8 +198,9 @@ class App(Struct, eq=False):
             return end_worker()
         if dashboard is not None:
             return await dashboard.answer(exchange)
-        if self.pages and (page := self.pages.find(request.raw_path)):
-            return await self.pages.answer(page, exchange)
+        if self.features and (page := self.features.page_at(request.raw_path)):
+            exchange.record.endpoint = page.path
+            return await self._write_page(page, self.features.numbers, exchange)
         by_api_key = takes_api_key(request.raw_path)
         exchange.requester = self.guard.check_token(
             request.headers, takes_api_key=by_api_key
@@ -204,6 +211,29 @@ class App(Struct, eq=False):
         if self._endpoints is None:
             raise shutting_down()
         return await self._endpoints(exchange)
+
+    async def _write_page(
+        self, page: OwnPage, numbers: Sequence[Number], exchange: HttpExchange
+    ) -> Response:
+        """Answer GET at the path of a feature, such as /metrics, with its own token.
+
+        Raises:
+            NotAllowed: 401.
+        """
+        request = exchange.request
+        if not page.token(request.headers.get("Authorization", "")):
+            raise NotAllowed(
+                "The token is missing or wrong.",
+                code="unauthorized",
+                hint=page.token_hint,
+                status=401,
+            )
+        exchange.record.trusted = True
+        note_token(request)
+        if request.method not in ("GET", "HEAD"):
+            return exchange.refuse_method("GET")
+        headers = {**BASE_HEADERS, "Content-Type": page.content_type}
+        return Response(body=await page.write(numbers), headers=headers)
 
     def _dashboard_for(self, request: BaseRequest) -> DashboardEndpoint | None:
         """Return the dashboard if it serves the path."""
@@ -217,11 +247,10 @@ class App(Struct, eq=False):
 
     async def _answer_challenge(self, request: BaseRequest) -> Response:
         """Prove to another process of this user that this is its daemon."""
-        self.guard.check_length(request, challenge.MAX_BODY_BYTES)
-        self.guard.check_content(request.headers)
-        gap, in_all = self.timing.body_gap, self.timing.challenge
-        raw = await read_body(request, challenge.MAX_BODY_BYTES, gap, in_all)
-        return json_response(self.prove(parse_request(raw)))
+        limits = challenge.MAX_BODY_BYTES, self.timing.body_gap, self.timing.challenge
+        return json_response(
+            self.prove(await read_object(self.guard, request, *limits))
+        )
 
 
 class AccessLog:
@@ -291,38 +320,3 @@ def _answer_facts(record: RequestRecord) -> list[str]:
     if record.error:
         facts.append(f"error={record.error}")
     return facts
-
-
-class FeaturePages:
-    """Answers GET at paths of features, such as /metrics; each has its own token."""
-
-    def __init__(self, features: Features) -> None:
-        self._features = features
-
-    def find(self, raw_path: str) -> OwnPage | None:
-        """Return the page that a feature serves at this path, if any."""
-        return self._features.page_at(raw_path.partition("?")[0])
-
-    async def answer(self, page: OwnPage, exchange: HttpExchange) -> Response:
-        """Check the token, and write the page.
-
-        Raises:
-            NotAllowed: 401.
-        """
-        request, record = exchange.request, exchange.record
-        record.endpoint = page.path
-        if not page.token(request.headers.get("Authorization", "")):
-            raise NotAllowed(
-                "The token is missing or wrong.",
-                code="unauthorized",
-                hint=page.token_hint,
-                status=401,
-            )
-        record.trusted = True
-        note_token(request)
-        if request.method not in ("GET", "HEAD"):
-            return exchange.refuse_method("GET")
-        body = await page.write(self._features.numbers)
-        return Response(
-            body=body, headers={**BASE_HEADERS, "Content-Type": page.content_type}
-        )

@@ -17,9 +17,9 @@ from byok.protocols.augment.blobs import blob_names
 from byok.protocols.augment.completion import CompletionObject, ShownCompletions
 from byok.protocols.augment.endpoints import Generate
 from byok.protocols.augment.reply_job import Decode, Defaults, ReplyFacts
+from byok.server.admission import Gate, end_now
 from byok.server.code_endpoints import window_of
 from byok.server.generate import Generator
-from byok.server.http.gate import Gate, end_now
 from byok.server.http.reply import HttpExchange, explain_failure, json_response
 from byok.server.model_answer import LateAnswer, ModelAnswer
 from byok.settings.sections import CompletionSettings

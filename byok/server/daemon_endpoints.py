@@ -228,12 +228,12 @@ def embed_handlers(
     """Return the handlers of `byok embed`; each answers with the status afterwards."""
 
     async def status(body: Json) -> Json:
-        told: Json = to_builtins(await control.status())
-        return told
+        answer: Json = to_builtins(await control.status())
+        return answer
 
     async def estimate(body: Json) -> Json:
-        told: Json = to_builtins(await control.estimate())
-        return told
+        answer: Json = to_builtins(await control.estimate())
+        return answer
 
     async def enable(body: Json) -> Json:
         """Store the consent to the host and model that the user was shown."""

@@ -56,9 +56,15 @@ _MAX_ID_CHARS = 100
 LocalHandler: TypeAlias = Callable[[Json], Awaitable[Json]]
 
 
-class Handlers(Struct, frozen=True):
-    """Decodes requests by the kind of their row; `local` handles the Local rows."""
+class Endpoints(Struct, frozen=True):
+    """Answers every request that has the token, by the kind of its row.
 
+    `local` handles the Local rows, by service.
+    """
+
+    guard: Guard
+    settings: OfficialSettings
+    relay: Relay
     generator: Generator
     completer: Completer
     translator: Translator
@@ -66,72 +72,8 @@ class Handlers(Struct, frozen=True):
     local: Mapping[str, LocalHandler]
     places: ChatPlaces
     agents: ToolEndpoint
-    folders: OpenFolders = field(default_factory=OpenFolders)
-
-    def record_request(self, row: Row, exchange: HttpExchange, body: Json) -> None:
-        """Record the folders, purpose and model of a request, whoever answers it."""
-        record = exchange.record
-        if isinstance(row, Generate):
-            folders = self.folders.remember(exchange.request.headers, body)
-            record.folders = tuple(folders)
-            is_chat = row.purpose is Purpose.CHAT
-            record.purpose = purpose_of_chat(body) if is_chat else row.purpose
-            record.model_asked = model_id(body)[:MAX_ID_LENGTH]
-        elif isinstance(row, Forward):
-            record.purpose = Purpose.CHAT if isinstance(row, Ask) else ""
-            record.model_asked = first_text(body, "model")[:MAX_ID_LENGTH]
-
-    async def prepare(
-        self,
-        row: Row,
-        exchange: HttpExchange,
-        raw: bytes,
-        body: dict[str, Any],
-        run: Runner,
-    ) -> LateAnswer:
-        """Decode a body, and return the function that answers; `raw` are its bytes.
-
-        Raises:
-            BadRequest: the body cannot be used, or the endpoint is not served.
-        """
-        match row:
-            case Generate(how=Completing(decode)):
-                return await self.completer.prepare(row, decode, body, exchange, run)
-            case Generate():
-                return await self.generator.prepare(row, body, exchange, run)
-            case Forward():
-                return await self.translator.prepare(row, raw, body, exchange, run)
-            case ListModels(model_id=name):
-                codex = CODEX_VERSION in exchange.request.query
-                answer = partial(self.models.for_openai, name, is_for_codex=codex)
-                return partial(answer_by, answer)
-            case AgentTools():
-                return partial(self.agents.answer, exchange, body)
-            case Local(answer=service):
-                if service is Service.RETRIEVAL:
-                    body = self._add_window(exchange, body)
-                return partial(answer_by, partial(self.local[service], body))
-            case ConstantReply():
-                return _answer_constantly(row, exchange)
-            case Refused():
-                raise BadRequest(row.reason, code="not_served", status=row.status)
-
-    def _add_window(self, exchange: HttpExchange, body: Json) -> dict[str, Any]:
-        """Add to a question the open folders and the conversation of its window."""
-        headers, record = exchange.request.headers, exchange.record
-        record.chat_upstreams = self.places.find(window_of(headers))
-        body = self.folders.add_folders(headers, body)
-        return {**body, "conversation_id": record.conversation}
-
-
-class Endpoints(Struct, frozen=True):
-    """Answers every request that has the token."""
-
-    guard: Guard
-    settings: OfficialSettings
-    handlers: Handlers
-    relay: Relay
     body_gap: float = 15.0
+    folders: OpenFolders = field(default_factory=OpenFolders)
     large: LargeBodies = field(default_factory=LargeBodies)
     logged_paths: SaidOnce = field(default_factory=lambda: SaidOnce(_MAX_LOGGED_PATHS))
 
@@ -143,8 +85,8 @@ class Endpoints(Struct, frozen=True):
         _check_rights(row, exchange.requester)
         limit = max_body_bytes(self.settings, row)
         guard.check_length(request, limit)
-        if not is_known:
-            self._log_unknown(row.path)
+        if not is_known and self.logged_paths.is_new(row.path):
+            _log.info("unknown path %.200r: replying with nothing", row.path)
         allowed = row.method if isinstance(row, ListModels) else "POST"
         if request.method == "POST":
             guard.check_content(request.headers)
@@ -163,10 +105,10 @@ class Endpoints(Struct, frozen=True):
         body = await run(partial(parse_request, raw))
         check_body(row, body)
         _observe_body(exchange, raw, body)
-        self.handlers.record_request(row, exchange, body)
+        self._record_request(row, exchange, body)
         match find_elsewhere(self.settings, row, body):
             case None:
-                return await self.handlers.prepare(row, exchange, raw, body, run)
+                return await self._decode(row, exchange, raw, body, run)
             case Elsewhere(Generate() | Local() as endpoint, group, ServedBy.OFF):
                 request_id = exchange.request_id
                 off = partial(off_answer, endpoint, group, body, request_id)
@@ -185,18 +127,69 @@ class Endpoints(Struct, frozen=True):
         """Answer a request that the official service did not answer."""
         async with self.large.slot(len(raw)) as run:
             body = await run(partial(parse_request, raw))
-            answer = await self.handlers.prepare(row, exchange, raw, body, run)
+            answer = await self._decode(row, exchange, raw, body, run)
             del body
         return await answer()
 
     async def _merge_models(self, raw: bytes, exchange: HttpExchange) -> Json:
         """Return the models of the official service and of byok in one list."""
-        ours = await self.handlers.models.for_editor({})
+        ours = await self.models.for_editor({})
         return await self.relay.models(raw, exchange.request, ours)
 
-    def _log_unknown(self, path: str) -> None:
-        if self.logged_paths.is_new(path):
-            _log.info("unknown path %.200r: replying with nothing", path)
+    def _record_request(self, row: Row, exchange: HttpExchange, body: Json) -> None:
+        """Record the folders, purpose and model of a request, whoever answers it."""
+        record = exchange.record
+        if isinstance(row, Generate):
+            folders = self.folders.remember(exchange.request.headers, body)
+            record.folders = tuple(folders)
+            is_chat = row.purpose is Purpose.CHAT
+            record.purpose = purpose_of_chat(body) if is_chat else row.purpose
+            record.model_asked = model_id(body)[:MAX_ID_LENGTH]
+        elif isinstance(row, Forward):
+            record.purpose = Purpose.CHAT if isinstance(row, Ask) else ""
+            record.model_asked = first_text(body, "model")[:MAX_ID_LENGTH]
+
+    async def _decode(
+        self,
+        row: Row,
+        exchange: HttpExchange,
+        raw: bytes,
+        body: dict[str, Any],
+        run: Runner,
+    ) -> LateAnswer:
+        """Decode a body, and return the function that answers; `raw` are its bytes.
+
+        Raises:
+            BadRequest: the body cannot be used, or the endpoint is not served.
+        """
+        match row:
+            case Generate(reply=Completing(decode)):
+                return await self.completer.prepare(row, decode, body, exchange, run)
+            case Generate():
+                return await self.generator.prepare(row, body, exchange, run)
+            case Forward():
+                return await self.translator.prepare(row, raw, body, exchange, run)
+            case ListModels(model_id=name):
+                codex = CODEX_VERSION in exchange.request.query
+                answer = partial(self.models.for_openai, name, is_for_codex=codex)
+                return partial(answer_by, answer)
+            case AgentTools():
+                return partial(self.agents.answer, exchange, body)
+            case Local(service=service):
+                if service is Service.RETRIEVAL:
+                    body = self._add_window(exchange, body)
+                return partial(answer_by, partial(self.local[service], body))
+            case ConstantReply():
+                return _answer_constantly(row, exchange)
+            case Refused():
+                raise BadRequest(row.reason, code="not_served", status=row.status)
+
+    def _add_window(self, exchange: HttpExchange, body: Json) -> dict[str, Any]:
+        """Add to a question the open folders and the conversation of its window."""
+        headers, record = exchange.request.headers, exchange.record
+        record.chat_upstreams = self.places.find(window_of(headers))
+        body = self.folders.add_folders(headers, body)
+        return {**body, "conversation_id": record.conversation}
 
 
 def _answer_constantly(row: ConstantReply, exchange: HttpExchange) -> LateAnswer:
@@ -214,7 +207,7 @@ def _check_rights(row: Row, requester: Requester) -> None:
     Raises:
         NotAllowed: 403, only byok's own commands may use this endpoint.
     """
-    if isinstance(row, Local) and row.own and requester is not Requester.OWNER:
+    if isinstance(row, Local) and row.for_owner and requester is not Requester.OWNER:
         raise NotAllowed(
             "Only byok's own commands may do this.",
             code="owner_only",

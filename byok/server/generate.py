@@ -1,10 +1,10 @@
 """Endpoints that a model answers: choose the model, decode the body, add code to it.
 
-The result answers the request afterwards: a `StreamedAnswer` or a `WholeAnswer`.
+The result answers the request afterwards: a `StreamedAnswer` or `answer_whole`.
 """
 
 import logging
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import TypeVar
 
@@ -51,7 +51,7 @@ from byok.server.model_answer import (
     LateAnswer,
     ModelAnswer,
     StreamedAnswer,
-    WholeAnswer,
+    answer_whole,
 )
 from byok.settings.sections import ChatSettings, ModelSettings
 from byok.upstream.base import Destination
@@ -233,9 +233,12 @@ class Generator(Struct, frozen=True):
             window = window_of(exchange.request.headers)
             self.places.note(window, request.destination.upstream.name)
         place = place_of(body) if row.purpose is Purpose.CHAT else None
-        if isinstance(row.how, Streamed) and row.how.in_file:
-            request = replace(request, body=await self._with_file(body))
-        match row.how:
+        in_file = isinstance(row.reply, Streamed) and row.reply.in_file
+        if in_file and (name := cut_file(body)):
+            # The client uploaded the whole file, and sent only a part of it.
+            file = await self.context.text_of(name)
+            request = replace(request, body={**body, "target_file_content": file})
+        match row.reply:
             case Streamed(decode):
                 lines = await self._ask(request, decode)
                 return StreamedAnswer(
@@ -243,7 +246,7 @@ class Generator(Struct, frozen=True):
                 ).answer
             case Whole(decode):
                 whole = await self._ask(request, decode)
-                return WholeAnswer(whole, place, self.admission).answer
+                return partial(answer_whole, whole, place, self.admission)
 
     async def _ask(self, request: Request, decode: Decode[R]) -> ModelAnswer[R]:
         """Build the question for the model, and the reply that formats its answer."""
@@ -275,7 +278,10 @@ class Generator(Struct, frozen=True):
     async def decode(self, request: Request, decode: Decode[R]) -> ReplyJob[R]:
         """Decode the body; a secret that nobody asked about becomes no question."""
         job = await request.run(partial(decode, request.body, request.defaults))
-        self._log_notes(request.destination, job.chat.notes)
+        model_id = request.destination.model_id
+        for note in job.chat.notes:
+            if self.logged_notes.is_new(f"{model_id}: {note}"):
+                _log.info("%s: %s", model_id, note)
         if self._is_unasked_secret(request, job.chat):
             return replace(job, chat=ChatRequest(()))
         return job
@@ -298,16 +304,3 @@ class Generator(Struct, frozen=True):
             record.prompt = f"{chat.prompt}@{request.defaults.prompts.version}"
         asking = Asking(record, name, model, chat, is_visible, request.run)
         return await self.admit(asking)
-
-    async def _with_file(self, body: Json) -> Json:
-        """Add the whole file, if the client uploaded it and sent only a part of it."""
-        if name := cut_file(body):
-            file = await self.context.text_of(name)
-            return {**body, "target_file_content": file}
-        return body
-
-    def _log_notes(self, destination: Destination, notes: Iterable[str]) -> None:
-        """Log, once for each model, what its prompt or its tools had to leave out."""
-        for note in notes:
-            if self.logged_notes.is_new(f"{destination.model_id}: {note}"):
-                _log.info("%s: %s", destination.model_id, note)

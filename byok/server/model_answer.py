@@ -329,33 +329,29 @@ class StreamedAnswer(Struct, frozen=True):
         return b"".join(map(self.encode, lines))
 
 
-class WholeAnswer(Struct, frozen=True):
-    """Answers with one object at the end; `place` is the place in the conversation."""
+async def answer_whole(
+    model_answer: ModelAnswer[ObjectReply],
+    place: ConversationPosition | None,
+    admission: Admission,
+) -> StreamResponse:
+    """Answer with one object at the end; `place` is the place in the conversation.
 
-    model_answer: ModelAnswer[ObjectReply]
-    place: ConversationPosition | None
-    admission: Admission
-
-    async def answer(self) -> StreamResponse:
-        """Answer; a failure is raised, or the reply writes it into the object."""
-        model_answer = self.model_answer
-        try:
-            async with (
-                self.admission.enter(self.place),
-                model_answer.events() as batches,
-            ):
-                async for batch in batches:
-                    model_answer.lines(batch)
-            if not model_answer.ended:
-                model_answer.end()
-        except Exception as error:
-            failure = explain_failure(error, model_answer.record.request_id)
-            if not model_answer.is_asked:
-                raise failure from error
-            if not model_answer.ended:  # a whole answer cannot fail any more
-                failure = model_answer.note_failure(failure)
-                return json_response(model_answer.reply.fail_whole(failure))
-        return json_response(model_answer.last_lines[-1])
+    A failure is raised, or the reply writes it into the object.
+    """
+    try:
+        async with admission.enter(place), model_answer.events() as batches:
+            async for batch in batches:
+                model_answer.lines(batch)
+        if not model_answer.ended:
+            model_answer.end()
+    except Exception as error:
+        failure = explain_failure(error, model_answer.record.request_id)
+        if not model_answer.is_asked:
+            raise failure from error
+        if not model_answer.ended:  # a whole answer cannot fail any more
+            failure = model_answer.note_failure(failure)
+            return json_response(model_answer.reply.fail_whole(failure))
+    return json_response(model_answer.last_lines[-1])
 
 
 async def answer_with(body: Json) -> StreamResponse:

@@ -24,8 +24,8 @@ from byok.core.wire.inflate import Inflate
 from byok.core.wire.json_body import parse_json
 from byok.protocols.augment.endpoints import Endpoint
 from byok.protocols.augment.models import merge_models
+from byok.server.admission import Gate
 from byok.server.http.deadlines import OfficialTiming
-from byok.server.http.gate import Gate
 from byok.server.http.reply import BASE_HEADERS, HttpExchange
 from byok.server.http.stream import LINE_HEADERS, OpenStream
 from byok.server.model_answer import LateAnswer

@@ -71,7 +71,9 @@ _CHAT_FIELDS = frozenset(
     ("message", "nodes", "request_nodes", "structured_request_nodes", "chat_history")
 )
 FEATURE_ENDPOINTS = tuple(
-    Local(f"/byok/{row.name}", row.answers, own=True) for row in ROWS if row.answers
+    Local(f"/byok/{row.name}", row.answers, for_owner=True)
+    for row in ROWS
+    if row.answers
 )
 _ROW_BY_PATH: dict[str, Row] = {
     row.path: row for row in (*ENDPOINTS, *FEATURE_ENDPOINTS, *ROUTES, AgentTools())

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
+from importlib import import_module
 from socket import socket
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
@@ -27,17 +28,17 @@ from byok.core.daemon.logs import set_level
 from byok.core.daemon.sockets import Activation, Notifier, listen, max_connections
 from byok.core.daemon.token import TokenCheck, renew_token
 from byok.core.errors import ByokError
-from byok.core.observer import Observer, Observers
 from byok.core.platform.paths import Paths
+from byok.core.record import Observer, Observers
 from byok.core.redact import Redactor
 from byok.features.base import Site
 from byok.features.running import Features, start_features
-from byok.server.app import AccessLog, App, FeaturePages
+from byok.server.admission import Gate
+from byok.server.app import AccessLog, App
 from byok.server.control import Control, Source
 from byok.server.dashboard.endpoint import DashboardEndpoint
 from byok.server.dashboard.sessions import SessionFile, Sessions
 from byok.server.http.deadlines import Timing
-from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.http.protocol import HttpServer, serve_http
 from byok.settings import Settings
@@ -49,6 +50,7 @@ if TYPE_CHECKING:
 OpenServices: TypeAlias = Callable[[], AbstractAsyncContextManager["Services"]]
 _log = logging.getLogger(__name__)
 _POLL_SECONDS = 0.02
+_COMPOSE = "byok.server.compose"  # imports the hundred modules of requests
 
 
 class DaemonParts(NamedTuple):
@@ -70,16 +72,20 @@ class Daemon:
         services: "Services",
         accept_no_more: Callable[[], Awaitable[None]],
     ) -> None:
+        from byok.server.compose import Composer  # late: the port opens sooner
+
         self.services = services
         self.control = control
-        self.timing = front.timing
+        self.timing = front.app.timing
         self.port = front.port
         self.instance = front.instance
         self.sessions = front.dashboard.sessions
         self._front = front
         self._accept_no_more = accept_no_more
-        self._open_for = _opener(front, control)
-        self._open_for(services)
+        self._composer = Composer(
+            front.app, front.dashboard, front.features, control, front.clock
+        )
+        self._composer.open(services)
 
     @property
     def url(self) -> str:
@@ -94,7 +100,7 @@ class Daemon:
         """
         self.services = await self.services.renew(settings)
         set_level(settings.log.level)
-        self._open_for(self.services)
+        self._composer.open(self.services)
         default, reason = self.services.router.default(), self.services.selection.reason
         _log.info("the default model is now %s (%s)", default.id, reason)
 
@@ -110,6 +116,7 @@ class Daemon:
     async def stop(self) -> None:
         """Accept no connections; wait for streams, then end them with a last line."""
         await self._accept_no_more()
+        self._front.features.stop()
         await self._front.app.gate.stop(self.timing.grace)
 
     async def end_streams(self) -> None:
@@ -127,16 +134,16 @@ class Daemon:
         """
         await self._accept_no_more()
         self._front.server.end_connections()
+        self._front.features.stop()
         app = self._front.app
-        app.gate.end_others()
         await _wait_until(
             lambda: app.requests <= app.gate.answering, self.timing.settle
         )
         await self.services.context.give_up()
 
-    async def follow_predecessor(self) -> None:
+    async def count_predecessor(self) -> None:
         """Let features count what the predecessor wrote before it ended."""
-        await self._front.features.follow_predecessor(self.timing.settle)
+        await self._front.features.count_predecessor(self.timing.settle)
 
     async def finish_answers(self) -> None:
         """Wait for the answers in progress; end those that take too long."""
@@ -160,9 +167,8 @@ async def _wait_until(holds: Callable[[], bool], seconds: float) -> None:
 class _EarlyParts(Struct, frozen=True):
     """The parts that exist before the services are open, and outlive a reload."""
 
-    site: Site
+    clock: Callable[[], float]
     features: Features
-    timing: Timing
     app: App
     dashboard: DashboardEndpoint
     server: HttpServer
@@ -198,7 +204,6 @@ async def listening(
     log = AccessLog()
     front = _make_front(settings, site, gate, timing, inherited, (log, *observers))
     features, source = front.features, source or Source(paths.config, lambda: settings)
-    gate.on_stop(features.stop)
     async with (
         AsyncExitStack() as opened,
         serve_http(
@@ -208,7 +213,7 @@ async def listening(
         opened.callback(log.write)
         opened.push_async_callback(asyncio.to_thread, features.close)
         try:
-            await asyncio.to_thread(_import_endpoints)
+            await asyncio.to_thread(import_module, _COMPOSE)
             services = await opened.enter_async_context(open_services())
             control = Control(source, settings, front.instance)
             daemon = Daemon(front, control, services, accept_no_more)
@@ -242,8 +247,7 @@ def _make_front(
         add_secret,
         lambda secret: derive_owner_token(secret, port, instance),
     )
-    guard = Guard(token, owner)
-    guard.listen_on(port)
+    guard = Guard(token, owner, port)
     sessions = Sessions(file=SessionFile(paths.dashboard_sessions))
     dashboard = DashboardEndpoint(guard, sessions=sessions, body_gap=timing.body_gap)
     app = App(
@@ -252,51 +256,14 @@ def _make_front(
         site.redactor,
         Observers([*features.observers, *observers]),
         prove=lambda body: answer_challenge(body, owner.token, port, instance),
-        pages=FeaturePages(features),
+        features=features,
         dashboard=dashboard,
         timing=timing,
     )
     server = HttpServer(app, connections, timing.head, timing.patience)
     return _EarlyParts(
-        site, features, timing, app, dashboard, server, sockets, port, instance
+        site.clock, features, app, dashboard, server, sockets, port, instance
     )
-
-
-def _import_endpoints() -> None:
-    import byok.server.compose  # noqa: F401 - imports the hundred modules of requests
-
-
-def _opener(front: _EarlyParts, control: Control) -> Callable[["Services"], None]:
-    """Return a function that opens the endpoints for services, at start and on reload.
-
-    Conversations outlive the services, so that their turns keep their order, and so do
-    the recent answers to which clients refer.
-    """
-    from byok.protocols.v1.recent_answers import RecentAnswers
-    from byok.server.admission import Conversations
-    from byok.server.compose import LastingParts, make_endpoints
-
-    features = front.features
-    lasting = LastingParts(
-        front.app.guard,
-        front.app.gate,
-        Conversations(),
-        control,
-        front.timing,
-        features,
-        front.dashboard.sessions,
-        front.site.clock,
-        RecentAnswers(),
-    )
-
-    def open_for(services: "Services") -> None:
-        features.configure(services)
-        endpoints, make_page = make_endpoints(services, lasting)
-        front.app.open(endpoints, services.shrink)
-        front.dashboard.open(make_page)
-        services.catalog.refresh()
-
-    return open_for
 
 
 class Serving:
@@ -343,7 +310,7 @@ class Serving:
             self._start_task(control.follow(daemon.timing.look))
             if CAN_HAND_OVER:
                 control.on_restart(lambda: self._start_successor(daemon))
-            self._follow_predecessor(daemon)
+            self._take_over(daemon)
             self._handle_signals(daemon)
             gc.freeze()  # later collections need not search the objects of the start
             gc.enable()
@@ -359,13 +326,13 @@ class Serving:
                 task.cancel()
             await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _follow_predecessor(self, daemon: Daemon) -> None:
+    def _take_over(self, daemon: Daemon) -> None:
         """Take over the predecessor's sessions, and act when it ends."""
         if (predecessor := self._predecessor) is None:
             return
         with contextlib.suppress(orjson.JSONDecodeError):  # if it has ended already
             daemon.sessions.adopt(orjson.loads(predecessor.state))
-        predecessor.on_end(lambda: self._start_task(daemon.follow_predecessor()))
+        predecessor.on_end(lambda: self._start_task(daemon.count_predecessor()))
 
     async def _end(self, daemon: Daemon) -> None:
         notifier = self._activation.notifier

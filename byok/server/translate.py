@@ -40,7 +40,7 @@ from byok.server.model_answer import (
     LateAnswer,
     ModelAnswer,
     StreamedAnswer,
-    WholeAnswer,
+    answer_whole,
     answer_with,
 )
 from byok.server.openai_api import Ask, ClientApi, CountTokens, Forward, client_api
@@ -106,7 +106,8 @@ class Translator(Struct, frozen=True):
             content = await run(partial(with_string, raw, body, "model", model))
             return partial(self._forward, row, exchange, destination, content)
         question: Question = await run(partial(row.decode, body))
-        self._log_left_out(question)
+        for name in filter(self.logged_names.is_new, question.left_out):
+            _log.info("not passed on to models: %s", name)
         if isinstance(row, CountTokens):
             count = {"input_tokens": estimate_tokens(question)}
             return partial(answer_with, {**count, **row.about})
@@ -163,7 +164,7 @@ class Translator(Struct, frozen=True):
         )
         if not question.stream:
             whole = answer(reply=WholeReply(pieces))
-            return WholeAnswer(whole, None, self.admission).answer
+            return partial(answer_whole, whole, None, self.admission)
         return StreamedAnswer(
             exchange,
             answer(reply=pieces),
@@ -240,11 +241,6 @@ class Translator(Struct, frozen=True):
         else:
             event = encode_data(openai_error(safe))
         return b"\n\n" + event
-
-    def _log_left_out(self, question: Question) -> None:
-        for name in question.left_out:
-            if self.logged_names.is_new(name):
-                _log.info("not passed on to models: %s", name)
 
 
 def _read_facts(row: Ask, body: dict[str, Any]) -> ChatFacts:

@@ -1,7 +1,6 @@
 """byok token."""
 
 import re
-import shutil
 from pathlib import Path
 
 import pytest
@@ -47,21 +46,16 @@ def test_rotating_names_the_commands_that_renew_what_byok_wrote(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("USERPROFILE", str(tmp_path))
     files = {"cursor": tmp_path / "cursor.json", "codex": tmp_path / "codex.toml"}
-    gone = tmp_path / "gone"
-    gone.mkdir()
     with daemon_thread():
-        command = ["connect", "vscode", "--mcp", "--write", "--yes", "--file"]
-        assert cli(*command, gone / "mcp.json").code == 0
-        shutil.rmtree(gone)  # with its program
         for client, file in files.items():
             words = ("connect", client, "--mcp", "--write", "--file", file)
             assert cli(*words, "--yes").code == 0
         old = cli("token").out.strip()
         rotated = cli("token", "rotate")
-        assert (rotated.code, str(gone) in rotated.err) == (0, False)
+        assert rotated.code == 0
         for client, file in files.items():
-            renew = f"connect {client} --mcp --write --file {file}"
-            assert f"byok {renew}" in rotated.err
+            command = f"connect {client} --mcp --write --file {file}"
+            assert f"byok {command}" in rotated.err
             assert old in file.read_text()
-            assert cli(*renew.split(), "--yes").code == 0
+            assert cli(*command.split(), "--yes").code == 0
             assert rotated.out.strip() in file.read_text()

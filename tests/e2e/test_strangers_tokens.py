@@ -21,7 +21,7 @@ from tests.fakes.raw import request
 from tests.fakes.second_user import run_thief
 from tests.fakes.upstream import FakeUpstream, answer
 
-OWN = [row.path for row in ENDPOINTS if isinstance(row, Local) and row.own]
+OWN = [row.path for row in ENDPOINTS if isinstance(row, Local) and row.for_owner]
 NOBODY = 65534
 posix = pytest.mark.skipif(os.name != "posix", reason="there are other users on POSIX")
 

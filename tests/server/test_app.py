@@ -16,11 +16,10 @@ from multidict import CIMultiDict
 
 from byok.core.daemon.token import TokenCheck, read_token
 from byok.core.events import Usage
-from byok.core.observer import Observers
-from byok.core.record import Hop, RequestOutcome, RequestRecord
+from byok.core.record import Hop, Observers, RequestOutcome, RequestRecord
 from byok.core.redact import Redactor
+from byok.server.admission import Gate
 from byok.server.app import AccessLog, App, access_line
-from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from byok.server.http.reply import HttpExchange
 from tests.fakes.clock import Clock
@@ -124,8 +123,7 @@ def asked(method: str, path: str, token: str = "") -> BaseRequest:
 
 def closed_app(folder: Path, **more: Any) -> App:
     """An App whose endpoints are not there yet."""
-    guard = Guard(TokenCheck(folder / "token"), TokenCheck(folder / "owner"))
-    guard.listen_on(1)
+    guard = Guard(TokenCheck(folder / "token"), TokenCheck(folder / "owner"), 1)
     observers = Observers([AccessLog()])
     gate = Gate(1, 0, 1)
     return App(guard, gate, Redactor(), observers, prove=lambda body: body, **more)

@@ -8,7 +8,7 @@ import pytest
 
 from byok.core.errors import BadRequest
 from byok.protocols.augment.chat_request import ConversationPosition
-from byok.server.admission import Conversations
+from byok.server.admission import Admission, Gate
 from tests.fakes.daemon import Editor, running, settings_for
 from tests.fakes.patience import PATIENCE
 from tests.fakes.upstream import FakeUpstream, Script, answer, delta
@@ -16,23 +16,27 @@ from tests.fakes.upstream import FakeUpstream, Script, answer, delta
 HISTORY = [{"request_id": "r1", "request_message": "Hi", "response_text": "Hello."}]
 
 
+def make_admission() -> Admission:
+    return Admission(Gate(streams=9, waiting=0, seconds=5))
+
+
 class Stage:
     """Answers that end when they are told to, and the order in which they ran."""
 
     def __init__(self) -> None:
-        self.conversations = Conversations()
+        self.admission = make_admission()
         self.begun: list[str] = []
         self.ends: dict[str, asyncio.Event] = {}
 
-    async def answer(self, name: str, place: ConversationPosition | None) -> None:
+    async def answer(self, name: str, place: ConversationPosition) -> None:
         self.ends[name] = asyncio.Event()
-        async with self.conversations.turn(place):
+        async with self.admission.turn(place):
             self.begun.append(name)
             await self.ends[name].wait()
 
     @asynccontextmanager
     async def under_way(
-        self, **places: ConversationPosition | None
+        self, **places: ConversationPosition
     ) -> AsyncIterator[dict[str, asyncio.Task[None]]]:
         """Start an answer after the other."""
         tasks = {}
@@ -84,10 +88,10 @@ async def test_conversation_turn_that_waits_can_be_superseded_too() -> None:
 
 async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> None:
     place, leaves = ConversationPosition("c", "1"), asyncio.Event()
-    conversations = Conversations()
+    admission = make_admission()
 
     async def slow() -> None:
-        async with conversations.turn(place):
+        async with admission.turn(place):
             try:
                 await asyncio.Event().wait()
             finally:
@@ -96,7 +100,7 @@ async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> No
     old = asyncio.ensure_future(slow())
     await settled()
     for _ in range(2):
-        async with conversations.turn(place):
+        async with admission.turn(place):
             await settled()
     leaves.set()
     with pytest.raises(BadRequest):
@@ -105,7 +109,7 @@ async def test_conversation_turn_that_ends_slowly_can_be_cancelled_twice() -> No
 
 async def test_conversation_turn_passes_a_timeout_of_the_answer_on() -> None:
     with pytest.raises(TimeoutError):
-        async with Conversations().turn(ConversationPosition("c", "0")):
+        async with make_admission().turn(ConversationPosition("c", "0")):
             raise TimeoutError
 
 

@@ -124,7 +124,7 @@ _NEEDS_A_MODEL = {
 
 async def test_composed_endpoints_answer_or_say_what_is_missing(editor: Editor) -> None:
     rows = [row for row in ENDPOINTS if isinstance(row, Local)]
-    statuses = {row.answer: (await editor.post(row.path)).status for row in rows}
+    statuses = {row.service: (await editor.post(row.path)).status for row in rows}
     refused = {service for service, status in statuses.items() if status == 422}
     assert refused == _NEEDS_A_NAME | _NEEDS_A_PATH
     wrong = {service for service, status in statuses.items() if status == 400}

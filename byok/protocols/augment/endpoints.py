@@ -12,7 +12,7 @@ from msgspec import Struct
 from byok.core.chat import Json
 from byok.core.code_query import Retrieval
 from byok.core.errors import BadRequest
-from byok.core.routing import OWN_PATHS, EndpointGroup, Purpose, Service
+from byok.core.routing import EndpointGroup, Purpose, Service
 from byok.protocols.augment.blobs import (
     checkpoint_reply,
     decode_uploads,
@@ -63,29 +63,29 @@ class Generate(Struct, frozen=True):
 
     path: str
     group: EndpointGroup
-    how: Streamed | Whole
+    reply: Streamed | Whole
     purpose: Purpose
-    what: str  # the answer, for the page of the endpoints
+    about: str  # the answer, for the page of the endpoints
     max_body: int = 64 * 2**20
 
     @property
     def stream(self) -> bool:
         """Whether the answer is a stream."""
-        return isinstance(self.how, Streamed)
+        return isinstance(self.reply, Streamed)
 
 
 class Local(Struct, frozen=True):
     """An endpoint that byok answers from its own state: a Service, or a feature.
 
-    `own` paths are for byok's command line and MCP server, and need the owner's token
-    instead of the clients'. They are in no group: they are about this machine, even if
-    clients' requests go to the official service.
+    Paths `for_owner` are for byok's command line and MCP server, and need the owner's
+    token instead of the clients'. They are in no group: they are about this machine,
+    even if clients' requests go to the official service.
     """
 
     path: str
-    answer: str
+    service: str
     group: EndpointGroup | None = None
-    own: bool = False
+    for_owner: bool = False
     max_body: int = 2**20
 
 
@@ -222,7 +222,7 @@ ENDPOINTS: tuple[Endpoint, ...] = (
         EndpointGroup.CONTEXT,
         max_body=32 * 2**20,
     ),
-    *(Local(path, service, own=True) for service, path in OWN_PATHS.items()),
+    *(Local(s.own_path, s, for_owner=True) for s in Service if s.own_path),
     Refused(
         "/agents/codebase-retrieval-raw",
         EndpointGroup.CONTEXT,
@@ -270,9 +270,9 @@ def off_answer(
         BadRequest: 422, every possible reply would do harm.
     """
     if isinstance(row, Local):
-        return ConstantReply(row.path, (_empty_reply(row.answer, group, body),))
+        return ConstantReply(row.path, (_empty_reply(row.service, group, body),))
     error, facts = disabled_error(group), ReplyFacts(request_id)
-    match row.how:
+    match row.reply:
         case Streamed(decode):
             lines = decode(body, Defaults()).reply(facts)
             if not lines.keeps_part:

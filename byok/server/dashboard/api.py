@@ -25,7 +25,7 @@ from byok.core.language import translate
 from byok.core.platform.installation import find_command, make_pasteable
 from byok.core.routing import Service
 from byok.core.wire.json_lines import encode_line
-from byok.features.base import Feed, FeedEnd, FeedReader
+from byok.features.base import Feed, FeedEnd
 from byok.features.running import Features
 from byok.search.index.types import Skipped, SkipReason
 from byok.search.retrieval.code_context import CodeContext
@@ -115,7 +115,7 @@ def make_page_handlers(
         **journal.handlers,
         **ModelsApi(services).handlers,
         **ClientsApi(services, journal, find_machine()).handlers,
-        **make_feed_handlers(features.feeds),
+        **{name: partial(_stream_feed, feed) for name, feed in features.feeds.items()},
         **make_overview_handlers(local, services, control, journal),
         **_IndexApi(local, services.context).handlers,
         **SettingsApi(services, control).handlers,
@@ -371,7 +371,8 @@ class _KeysApi:
             try:
                 await asyncio.to_thread(keyring.set, lookup.entry, key)
             except ConfigError as error:
-                raise _with_other_ways(error, lookup) from None
+                names = {"name": lookup.title, "variable": lookup.own_env}
+                raise error.with_hint(_OTHER_WAYS.format(**names)) from None
         self._forget(lookup)
         return {"origin": lookup.origin, "fingerprint": fingerprint(key)}
 
@@ -424,35 +425,18 @@ def _check_address(lookup: KeyLookup, address: str) -> None:
     )
 
 
-def _with_other_ways(error: ConfigError, lookup: KeyLookup) -> ConfigError:
-    ways = _OTHER_WAYS.format(name=lookup.title, variable=lookup.own_env)
-    return error.with_hint(ways)
+async def _stream_feed(feed: Feed, request: PageRequest) -> StreamResponse:
+    """Stream lines: the first has all that is known, later ones the changes.
 
-
-def make_feed_handlers(feeds: Mapping[str, Feed]) -> Mapping[str, PageHandler]:
-    """Return a handler for each feed, by the same names.
-
-    It streams lines: the first has all that is known, later ones the changes. After
-    some silence comes a line without changes, and the last line says why the stream
-    ends. The stream takes no slot of the gate: it must not take one from a client, and
-    a daemon that stops does not wait for it.
+    After some silence comes a line without changes, and the last line says why the
+    stream ends: the session has ended, the daemon stops, or the reader is ended. The
+    stream takes no slot of the gate: it must not take one from a client, and a daemon
+    that stops does not wait for it.
     """
-    return {name: partial(_stream, feed) for name, feed in feeds.items()}
-
-
-async def _stream(feed: Feed, request: PageRequest) -> StreamResponse:
-    with feed.open_reader() as reader:
-        opened = OpenStream(request.exchange, _HEADERS)
-        await _send(request, feed, reader, opened)
-        return opened.response
-
-
-async def _send(
-    request: PageRequest, feed: Feed, reader: FeedReader, opened: OpenStream
-) -> None:
-    """Send lines until the session ends, the daemon stops, or the reader is ended."""
     loop = asyncio.get_running_loop()
     with ExitStack() as cleanup:
+        reader = cleanup.enter_context(feed.open_reader())
+        opened = OpenStream(request.exchange, _HEADERS)
 
         def hang_up_soon() -> None:
             cleanup.callback(loop.call_later(_LAST_LINE_SECONDS, opened.hang_up).cancel)
@@ -467,6 +451,7 @@ async def _send(
             if not request.is_open():
                 reader.finish(FeedEnd.SESSION)
         await opened.finish(encode_line({"end": str(reader.end)}))
+    return opened.response
 
 
 def translate_texts(answer: Json, *names: str) -> Json:

@@ -30,9 +30,9 @@ from msgspec import Struct
 from byok.core.errors import BadRequest, ByokError
 from byok.core.language import speaking, translate
 from byok.core.platform.installation import find_command
+from byok.server.admission import shutting_down
 from byok.server.dashboard.sessions import Sessions
-from byok.server.http.body import parse_request, read_body
-from byok.server.http.gate import shutting_down
+from byok.server.http.body import read_object
 from byok.server.http.guard import Guard
 from byok.server.http.protocol import note_token
 from byok.server.http.reply import BASE_HEADERS, HttpExchange, json_response
@@ -180,7 +180,8 @@ class DashboardEndpoint:
         exchange.record.endpoint = f"{PREFIX}/{name}"
         if exchange.request.method != "POST":
             return exchange.refuse_method("POST")
-        body = await self._read(exchange, _MAX_SIGN_IN_BYTES, _SIGN_IN_SECONDS)
+        limits = _MAX_SIGN_IN_BYTES, self._body_gap, _SIGN_IN_SECONDS
+        body = await read_object(self._guard, exchange.request, *limits)
         return answer(exchange, body)
 
     def _sign_in(self, exchange: HttpExchange, body: dict[str, Any]) -> Response:
@@ -213,7 +214,7 @@ class DashboardEndpoint:
         record.endpoint = f"{PREFIX}/{_API}{name}"
         if request.method != "POST":
             return exchange.refuse_method("POST")
-        body = await self._read(exchange)
+        body = await read_object(self._guard, request, _MAX_BODY_BYTES, self._body_gap)
         # A path that the user typed may name any file, so even to show it needs a code.
         is_action = body.get("write") is True or body.get("file")
         if name in _CONFIRMED_NAMES or (name in _CONFIRMED_WRITES and is_action):
@@ -243,17 +244,6 @@ class DashboardEndpoint:
             if self._make_handlers is make and self._handlers is None:
                 self._handlers = handlers
         return self._handlers
-
-    async def _read(
-        self,
-        exchange: HttpExchange,
-        limit: int = _MAX_BODY_BYTES,
-        seconds: float | None = None,
-    ) -> dict[str, Any]:
-        request = exchange.request
-        self._guard.check_length(request, limit)
-        self._guard.check_content(request.headers)
-        return parse_request(await read_body(request, limit, self._body_gap, seconds))
 
 
 def is_visit(request: BaseRequest) -> bool:

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import date, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, NamedTuple, ParamSpec, TypeAlias, TypeVar
 
 from msgspec import to_builtins
 
@@ -48,7 +48,7 @@ from byok.features.journal.problems import (
     find_needs,
     weigh_errors,
 )
-from byok.features.journal.reader import left_out
+from byok.features.journal.reader import count_damaged
 from byok.features.journal.recent import RecentRequests
 from byok.features.journal.requests import (
     LARGEST,
@@ -66,7 +66,7 @@ from byok.features.journal.usage import (
     add_rows,
     day_span,
     days_before,
-    hours_before,
+    hour_begin,
     month_begin,
     top_usage,
 )
@@ -89,6 +89,7 @@ from byok.wiring.apis import base_url_of
 from byok.wiring.key_sources import key_lookups
 from byok.wiring.services import Services
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _LARGEST = 20
 _MAX_CONVERSATIONS = 100
@@ -101,22 +102,25 @@ _MAX_DAYS = 3650
 _MAX_USAGE_DAYS = 366
 _MAX_ROWS = 100
 _Expired: TypeAlias = dict[str, dict[int, ExpiredCache]]  # by conversation, number
+_EXTRA_FACTS = ("key_outside", "at_vendor", "by_list", "failure")  # of an upstream
 _NO_DAY = {"requests": 0, "cost": 0.0, "unpriced": 0, "speed": None}
 
 
-async def read_journal(path: Path, read: Callable[[], T]) -> T:
-    """Call `read`, which may block, in a thread, and return its result.
+async def read_in_thread(
+    journal: Path, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """Return the result of `read`, which reads the journal and may block.
 
     Raises:
         NotReady: the journal cannot be read at present; the message says why.
     """
     try:
-        return await asyncio.to_thread(read)
+        return await asyncio.to_thread(read, *args, **kwargs)
     except CannotStart as error:  # it would become an answer with status 500
         raise NotReady(error.message, code=error.code, hint=error.hint) from error
     except OSError as error:
         raise NotReady(
-            f"The journal {path} cannot be read: {error.strerror}."
+            f"The journal {journal} cannot be read: {error.strerror}."
         ) from error
 
 
@@ -132,7 +136,7 @@ def _begin_of(days: int, now: float) -> float:
 
     A single day means the last 24 hours of the clock, including that of `now`.
     """
-    return days_before(now, days - 1) if days > 1 else hours_before(now, 23)
+    return days_before(now, days - 1) if days > 1 else hour_begin(now - 23 * 3600)
 
 
 RANGES = {
@@ -210,6 +214,8 @@ class JournalApi:
                     "by_list": True,
                 }
         states = {None: "unknown", True: "answers", False: "fails"}
+        section = self._services.selection.upstreams[name]
+        outside_source = self._services.ladder.outside_source
         is_resting = self._services.upstreams[name].rest_seconds > 0
         code = facts.get("code", "")
         return {
@@ -221,8 +227,8 @@ class JournalApi:
             "failure": facts.get("failure", ""),
             "named_in": self._setting_of(name, facts.get("model", "")),
             "by_list": facts.get("by_list", False),
-            "key_outside": self._has_key_outside(name),
-            "at_vendor": _is_at_vendor(self._services.selection.upstreams[name]),
+            "key_outside": any(map(outside_source, key_lookups(name, section))),
+            "at_vendor": _is_at_vendor(section),
             "today": today,
         }
 
@@ -231,12 +237,6 @@ class JournalApi:
         codes = read_texts(body, "codes", max_count=_MAX_ROWS, max_chars=_MAX_CODE)
         return _explain(set(codes))
 
-    def _has_key_outside(self, name: str) -> bool:
-        """Tell whether the key of an upstream is in no store of byok."""
-        section = self._services.selection.upstreams[name]
-        outside_source = self._services.ladder.outside_source
-        return any(map(outside_source, key_lookups(name, section)))
-
     async def _read_upstream_facts(self) -> dict[str, dict[str, Any]]:
         """Return the facts about each upstream that follow from its requests.
 
@@ -244,11 +244,8 @@ class JournalApi:
         """
         now = self.clock()
         try:
-            states = await read_journal(
-                self._path, partial(self._recent.upstreams, now)
-            )
-            read = partial(self._series_reader.read_day, now)
-            series = (await read_journal(self._path, read)).series
+            states = await self._read(self._recent.upstreams, now)
+            series = (await self._read(self._series_reader.read_day, now)).series
         except NotReady:
             return {}
         facts: dict[str, dict[str, Any]] = {
@@ -267,8 +264,7 @@ class JournalApi:
 
     async def list_clients(self) -> dict[str, float]:
         """Return the time of the last request of each family of clients, of a week."""
-        read = partial(self._recent.clients, self.clock())
-        return dict(await read_journal(self._path, read))
+        return dict(await self._read(self._recent.clients, self.clock()))
 
     async def _today(self, body: dict[str, Any]) -> Json:
         """Return the sums since midnight, in total and by hour, and the caps on a day.
@@ -279,14 +275,13 @@ class JournalApi:
         week or of an upstream that fails now: each code once, with a text.
         """
         now = self.clock()
-        read = partial(self._series_reader.read_day, now)
-        day = await read_journal(self._path, read)
+        day = await self._read(self._series_reader.read_day, now)
         hours = day.series.buckets
         total = add_rows([hour.total for hour in hours])
         caps = await self._features.status_of("caps")
         upstreams = self._services.selection.upstreams
         since = _begin_of(_ERROR_DAYS, now)
-        needs = await self._read(partial(find_needs, since=since, upstreams=upstreams))
+        needs = await self._read(find_needs, self._path, since, upstreams)
         unreported = _unreported(await self.describe_upstreams(), [])
         needs |= {
             group.code for group in unreported if group.weight is ErrorWeight.NEEDS_YOU
@@ -319,8 +314,8 @@ class JournalApi:
         """
         sort = read_choice(body, "sort", LARGEST, "seconds")
         begin, end = _read_day(body, self.clock())
-        read = partial(largest_entries, by=sort, begin=begin, end=end, count=_LARGEST)
-        entries = await self._read(read)
+        largest = self._path, sort, begin, end, _LARGEST
+        entries = await self._read(largest_entries, *largest)
         errors = _explain(_codes_of(entries))
         expired = await self._find_expired({row.entry.conversation for row in entries})
         return {"requests": _turns(entries, expired), "errors": errors}
@@ -362,10 +357,8 @@ class JournalApi:
 
     async def _find_expired(self, conversations: Iterable[str]) -> _Expired:
         """Return the turns of conversations before which a cache had expired."""
-        names, price_of = [*conversations], self._services.price_of
-        return await self._read(
-            partial(find_expired, conversations=names, price_of=price_of)
-        )
+        price_of = self._services.price_of
+        return await self._read(find_expired, self._path, [*conversations], price_of)
 
     async def _find_conversations(
         self, query: ConversationQuery, offset: int, count: int
@@ -373,20 +366,20 @@ class JournalApi:
         """Read one conversation more than requested, if there is one."""
         reader = self._conversation_reader
         is_first = not offset and query == ConversationQuery()
-        if is_first and await read_journal(self._path, reader.is_behind):
+        if is_first and await self._read(reader.is_behind):
             if self._count_task is None or self._count_task.done():
                 self._count_task = asyncio.ensure_future(self._count_conversations())
-            latest = await self._read(partial(latest_conversations, count=count + 1))
+            latest = await self._read(latest_conversations, self._path, count + 1)
             return ConversationPage(latest)
         async with self._sum_lock:
-            read = partial(reader.read, query, offset, count + 1)
-            return await read_journal(self._path, read)
+            return await self._read(reader.read, query, offset, count + 1)
 
     async def _count_conversations(self) -> None:
         async with self._sum_lock:
-            read = partial(self._conversation_reader.read, ConversationQuery(), 0, 0)
             with contextlib.suppress(NotReady):  # the next request reports it
-                await read_journal(self._path, read)
+                await self._read(
+                    self._conversation_reader.read, ConversationQuery(), 0, 0
+                )
 
     async def _conversation(self, body: dict[str, Any]) -> Json:
         """Return the turns of a conversation before a number, oldest first, and sums.
@@ -400,17 +393,11 @@ class JournalApi:
         if not name:  # a client may use a name of spaces
             raise bad_field("conversation", "a text that is not empty")
         before = read_number(body, "before")
-        log_filter = LogFilter(conversation=name, exact=True)
-        entries = await self._read(
-            partial(
-                entries_before, number=before, count=_TURNS + 1, log_filter=log_filter
-            )
-        )
-        sums = await self._read(partial(sum_requests, conversation=name))
-        price_of = self._services.price_of
-        dearest = await self._read(partial(find_dearest, conversation=name))
-        weigh = partial(weigh_cache, conversation=name, price_of=price_of)
-        cache = await self._read(weigh)
+        path, of_it = self._path, LogFilter(conversation=name, exact=True)
+        entries = await self._read(entries_before, path, before, _TURNS + 1, of_it)
+        sums = await self._read(sum_requests, path, name)
+        dearest = await self._read(find_dearest, path, name)
+        cache = await self._read(weigh_cache, path, name, self._services.price_of)
         previous = entries[_TURNS].entry if len(entries) > _TURNS else None
         turns = entries[::-1]
         expired = await self._find_expired([name])
@@ -446,15 +433,17 @@ class JournalApi:
         days = read_count(body, "days", _ERROR_DAYS, maximum=_MAX_DAYS)
         since = _begin_of(days, now)
         upstreams = self._services.selection.upstreams
-        hour_end = hours_before(now, -1)
-        weigh = partial(weigh_errors, since=since, until=hour_end, upstreams=upstreams)
-        groups = await self._read(weigh)
-        mended = await self._read(partial(find_mended, since=since))
+        hour_end = hour_begin(now + 3600)
+        groups = await self._read(weigh_errors, self._path, since, hour_end, upstreams)
+        mended = await self._read(find_mended, self._path, since)
         states = await self.describe_upstreams()
         groups = sorted([*groups, *_unreported(states, groups)], key=by_weight)
         explanations = _explain({group.code for group in groups})
         answering = {n for n, state in states.items() if state["state"] == "answers"}
-        extra_facts = {name: _extra_facts_of(state) for name, state in states.items()}
+        extra_facts = {
+            name: {fact: state[fact] for fact in _EXTRA_FACTS}
+            for name, state in states.items()
+        }
         return {
             "groups": [
                 {
@@ -470,7 +459,7 @@ class JournalApi:
             "requests": mended.requests,
             "models": [row._asdict() for row in mended.models],
             "mended": _entries(mended.latest),
-            "damaged": left_out(self._path),
+            "damaged": count_damaged(self._path),
             "keep_days": self._keep_days,
         }
 
@@ -503,16 +492,14 @@ class JournalApi:
         range_name = read_choice(body, "range", RANGES)
         by = read_choice(body, "by", SPLITS, "")
         async with self._sum_lock:
-            read = partial(self._read_series, range_name, by)
-            return await read_journal(self._path, read)
+            return await self._read(self._read_series, range_name, by)
 
     async def _usage(self, body: dict[str, Any]) -> Json:
         """Return sums by day or model."""
         by = read_choice(body, "by", ("day", "model"))
         days = read_count(body, "days", 30, maximum=_MAX_USAGE_DAYS)
         async with self._sum_lock:
-            read = partial(self._read_usage, by, days)
-            rows, more = await read_journal(self._path, read)
+            rows, more = await self._read(self._read_usage, by, days)
         return {"rows": [row._asdict() for row in rows], "more": more}
 
     def _read_series(self, range_name: str, by: str) -> Json:
@@ -552,8 +539,8 @@ class JournalApi:
             if bucket.total.requests
         ]
 
-    async def _read(self, read: Callable[[Path], T]) -> T:
-        return await read_journal(self._path, partial(read, self._path))
+    async def _read(self, read: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+        return await read_in_thread(self._path, read, *args, **kwargs)
 
 
 def _read_day(body: Mapping[str, Any], now: float) -> tuple[float, float]:
@@ -614,11 +601,6 @@ def _is_at_vendor(section: UpstreamSettings) -> bool:
     return (
         bool(preset.base_url) and preset.is_at(base_url) and not is_loopback(base_url)
     )
-
-
-def _extra_facts_of(state: Json) -> Json:
-    names = ("key_outside", "at_vendor", "by_list", "failure")
-    return {name: state[name] for name in names}
 
 
 def _unreported(

@@ -5,7 +5,7 @@ import contextlib
 import difflib
 import os
 import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,12 +19,14 @@ from byok.core.routing import Purpose
 from byok.dialects.presets import PRESETS
 from byok.server.control import Control, needs_restart
 from byok.server.dashboard.editable import (
+    NAME,
     UPSTREAMS,
     Change,
     Editable,
     Outcome,
     Tables,
     apply_changes,
+    describe_file_settings,
     editable_settings,
     find_editable,
     plain_value,
@@ -32,7 +34,6 @@ from byok.server.dashboard.editable import (
     upstream_settings,
 )
 from byok.server.dashboard.endpoint import PageHandler, PageRequest, read_text
-from byok.server.dashboard.file_only import NAME, describe_file_settings
 from byok.settings import Settings, UpstreamSettings
 from byok.settings.loading import decode_settings, environment_values, variable_of
 from byok.settings.own_file import read_own_settings, write_own_settings
@@ -70,7 +71,9 @@ class SettingsState(NamedTuple):
 
 def make_form(state: SettingsState) -> dict[str, Any]:
     """Return the groups of fields, the upstreams, and the file-only settings."""
-    names = [*_upstream_names(state)]
+    given = state.given.get(UPSTREAMS)
+    in_file = given if isinstance(given, dict) else {}
+    names = [*dict.fromkeys((*in_file, *state.current.upstreams))]
     return {
         "groups": [
             {"name": name, "fields": [_field(state, (), row) for row in rows]}
@@ -91,12 +94,6 @@ def make_form(state: SettingsState) -> dict[str, Any]:
             state.given, names[0] if len(names) == 1 else NAME
         ),
     }
-
-
-def _upstream_names(state: SettingsState) -> Iterable[str]:
-    tables = state.given.get(UPSTREAMS)
-    upstreams = tables if isinstance(tables, dict) else {}
-    return dict.fromkeys((*upstreams, *state.current.upstreams))
 
 
 def _upstream(state: SettingsState, name: str) -> dict[str, Any]:
@@ -247,7 +244,7 @@ def _leaves(value_: Any, path: SettingPath) -> Iterator[tuple[SettingPath, Any]]
 
 
 class SettingsPage(NamedTuple):
-    """The settings file of a daemon; `judge` makes and checks settings of its tables.
+    """The settings file of a daemon; `validate` makes settings of its tables.
 
     `find_moves` compares tables before and after a change, and returns a fault for each
     secret that would be sent to another address.
@@ -310,7 +307,7 @@ class SettingsPage(NamedTuple):
             "errors": write_faults(outcome.faults),
             "lines": lines[:_MAX_LINES],
             "more_lines": len(lines[_MAX_LINES:]),
-            "restart": self._settings_needing_restart(changes),
+            "restart": [".".join(c.path) for c in changes if needs_restart(c.path)],
         }
 
     def write(self, revision: str, changes: Sequence[Change]) -> list[SettingFault]:
@@ -338,10 +335,6 @@ class SettingsPage(NamedTuple):
 
     def _read_file(self) -> SettingsFile:
         return read_own_settings(self.file, Path.home(), follows_link=False)
-
-    def _settings_needing_restart(self, changes: Sequence[Change]) -> list[str]:
-        paths = (change.path for change in changes)
-        return [".".join(path) for path in paths if needs_restart(path)]
 
 
 def write_faults(faults: Sequence[SettingFault]) -> list[Json]:
@@ -417,18 +410,15 @@ class SettingsApi:
         form = await asyncio.to_thread(self._page().read, self._control.settings)
         status = self._control.status()
         for preset in form["presets"]:
-            preset["key_from"] = self._key_source(preset["name"])
+            # The source that already has the key of its upstream, or "".
+            lookup = key_lookup(name := preset["name"], UpstreamSettings(type=name))
+            preset["key_from"] = self._services.ladder.outside_source(lookup)
         return {
             **form,
             "error": form["error"] or status["error"],
             "restart": status["restart"],
             **self._control.describe_restart(),
         }
-
-    def _key_source(self, name: str) -> str:
-        """Return the source that already has the key of a preset's upstream, or ""."""
-        lookup = key_lookup(name, UpstreamSettings(type=name))
-        return self._services.ladder.outside_source(lookup)
 
     def _page(self) -> SettingsPage:
         source = self._control.source

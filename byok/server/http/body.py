@@ -18,7 +18,7 @@ from aiohttp.web_request import BaseRequest
 from byok.core.errors import BadRequest
 from byok.core.threads import Runner, inline
 from byok.core.wire.json_body import parse_body
-from byok.server.http.guard import too_large
+from byok.server.http.guard import Guard, too_large
 
 LARGE = 2**20  # bytes
 _MAX_AT_ONCE = 2
@@ -53,6 +53,23 @@ async def read_body(
         message = "The body is incomplete or malformed."
         raise BadRequest(message, code="bad_http") from error
     return b"".join(pieces)
+
+
+async def read_object(
+    guard: Guard,
+    request: BaseRequest,
+    limit: int,
+    gap: float,
+    total: float | None = None,
+) -> dict[str, Any]:
+    """Check length and type of a small body, and return its object, as `read_body`.
+
+    Raises:
+        BadRequest: as `read_body` and `parse_request`, or for length or type.
+    """
+    guard.check_length(request, limit)
+    guard.check_content(request.headers)
+    return parse_request(await read_body(request, limit, gap, total))
 
 
 def parse_request(raw: bytes) -> dict[str, Any]:

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from aiohttp import HttpVersion11
 from aiohttp.web_request import BaseRequest
-from msgspec import Struct, field
+from msgspec import Struct
 
 from byok.core.daemon.token import TokenCheck
 from byok.core.errors import BadRequest, ByokError, NotAllowed
@@ -53,20 +53,21 @@ class Requester(Enum):
 class Guard(Struct, eq=False):
     """Checks the head of a request: host, origin, token, type and length.
 
-    `token` is that of clients, `owner` that of byok itself.
+    `token` is that of clients, `owner` that of byok itself. A Host header must name the
+    `port`.
     """
 
     token: TokenCheck
     owner: TokenCheck
+    port: int
     clock: Callable[[], float] = time.monotonic
-    _hosts: frozenset[str] = field(default_factory=frozenset)
+    _hosts: frozenset[str] = frozenset()
     _refused: int = 0
     _last_warning: float = float("-inf")
 
-    def listen_on(self, port: int) -> None:
-        """Set the port that a Host header must name."""
+    def __post_init__(self) -> None:
         names = ("127.0.0.1", "localhost", "[::1]")
-        self._hosts = frozenset(f"{name}:{port}" for name in names)
+        self._hosts = frozenset(f"{name}:{self.port}" for name in names)
 
     def check_origin(self, request: BaseRequest, *, own_page: bool) -> None:
         """Check request line, Host, Origin and Sec-Fetch-Site.

@@ -16,7 +16,7 @@ from byok.core.errors import (
     UpstreamRefused,
 )
 from byok.core.platform.installation import find_command, make_pasteable, make_plain
-from byok.core.platform.memory import lacks_memory, memory_is_short
+from byok.core.platform.process import lacks_memory, memory_is_short
 from byok.core.record import RequestRecord
 from byok.core.redact import Redactor
 from byok.core.wire.json_lines import encode_line

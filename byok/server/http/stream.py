@@ -76,32 +76,27 @@ class OpenStream:
         self._request = exchange.request
         self._tap = exchange.record.tap
         all_headers = {**headers, **id_headers(exchange.request_id)}
-        self._response = _Response(status=status, headers=all_headers)
+        self.response = _Response(status=status, headers=all_headers)
         self._first = first
         self._clock = asyncio.get_running_loop().time
         self._last_write = self._clock()
 
-    @property
-    def response(self) -> StreamResponse:
-        """The response for the handler to return."""
-        return self._response
-
     async def write(self, data: bytes) -> None:
         """Send bytes at once, the first time together with the head."""
-        if not self._response.prepared:
+        if not self.response.prepared:
             data = await self._prepare(data)
         if self._tap is not None:
             self._tap(Hop.TO_CLIENT, data)
         self._last_write = self._clock()
-        await self._response.write(data)
+        await self.response.write(data)
 
     async def finish(self, data: bytes = b"") -> None:
         """End the answer; its last bytes and the end are sent in one packet."""
-        if not self._response.prepared:
+        if not self.response.prepared:
             data = await self._prepare(data)
         if self._tap is not None:
             self._tap(Hop.TO_CLIENT, data)
-        await self._response.write_eof(data)
+        await self.response.write_eof(data)
 
     async def break_off(self, data: bytes) -> None:
         """Send bytes and close the connection without the end of a complete body."""
@@ -111,7 +106,7 @@ class OpenStream:
 
     async def _prepare(self, data: bytes) -> bytes:
         """Prepare the head; return the bytes to send with it."""
-        await self._response.prepare(self._request)
+        await self.response.prepare(self._request)
         return self._first + data
 
     def hang_up(self) -> None:
@@ -160,18 +155,19 @@ class LineStream(OpenStream):
 
     def keep_alive(self) -> None:
         """Send the head and heartbeats in time from now on."""
+
+        def start() -> None:
+            self._task = asyncio.ensure_future(self._keep_alive())
+
         if self._timer is None:
             loop = asyncio.get_running_loop()
-            self._timer = loop.call_later(self._head_after, self._start_keeping_alive)
-
-    def _start_keeping_alive(self) -> None:
-        self._task = asyncio.ensure_future(self._keep_alive())
+            self._timer = loop.call_later(self._head_after, start)
 
     async def _keep_alive(self) -> None:
         while True:
             silence = self._clock() - self._last_write
             is_blocked = self._request.protocol.writing_paused
-            if not self._response.prepared:
+            if not self.response.prepared:
                 await self.write(b"")
             elif not self._heartbeat:
                 return

@@ -67,7 +67,7 @@ def test_endpoint_refusals_have_no_status_that_clients_retry() -> None:
 
 def test_endpoint_group_of_every_path_but_byoks_own() -> None:
     alone = {row.path for row in ENDPOINTS if row.group is None}
-    own = {row.path for row in ENDPOINTS if isinstance(row, Local) and row.own}
+    own = {row.path for row in ENDPOINTS if isinstance(row, Local) and row.for_owner}
     assert alone == own | {"/token"}
     assert own == {path for path in ROWS if path.startswith("/byok/")}
 

@@ -17,11 +17,11 @@ from byok.server.dashboard.editable import (
     Tables,
     apply_changes,
     editable_settings,
+    file_settings,
     find_editable,
     read_changes,
     upstream_settings,
 )
-from byok.server.dashboard.file_only import file_settings
 from byok.settings import Settings, check_settings, make_settings
 from byok.settings.section import SettingFault
 from tests.fakes.pages import STATIC

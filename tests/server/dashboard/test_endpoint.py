@@ -18,11 +18,12 @@ from multidict import CIMultiDict
 from byok.core.chat import Json
 from byok.core.daemon.token import TokenCheck, read_token, rotate_token
 from byok.core.errors import BadRequest, NotReady, UpstreamRefused
-from byok.core.observer import Observers
 from byok.core.platform.paths import find_paths
+from byok.core.record import Observers
 from byok.core.redact import Redactor
 from byok.core.routing import Service
 from byok.features.running import Features
+from byok.server.admission import Gate
 from byok.server.app import App
 from byok.server.dashboard.api import make_page_handlers
 from byok.server.dashboard.endpoint import (
@@ -33,7 +34,6 @@ from byok.server.dashboard.endpoint import (
 )
 from byok.server.dashboard.sessions import Sessions
 from byok.server.endpoints import LocalHandler
-from byok.server.http.gate import Gate
 from byok.server.http.guard import Guard
 from tests.fakes.cases import case_param
 from tests.fakes.clock import Clock
@@ -563,8 +563,7 @@ class Front:
         self.clock = Clock()
         self.sessions = sessions = Sessions(clock=self.clock, wall=self.clock)
         self.token = sessions.sign_in(sessions.make_code())
-        guard = Guard(TokenCheck(folder / "token"), TokenCheck(folder / "owner"))
-        guard.listen_on(1)
+        guard = Guard(TokenCheck(folder / "token"), TokenCheck(folder / "owner"), 1)
         self.dashboard = DashboardEndpoint(guard, sessions=sessions)
         self._app = App(
             guard,

@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from byok.core.chat import Json
-from byok.server.dashboard.editable import find_editable
-from byok.server.dashboard.file_only import (
+from byok.server.dashboard.editable import (
     FileSetting,
     describe_file_settings,
     file_settings,
+    find_editable,
 )
 from byok.settings import make_settings
 

@@ -13,7 +13,7 @@ from byok.core.errors import NotReady
 from byok.core.platform.paths import find_paths
 from byok.features.journal.schema import JOURNAL
 from byok.features.journal.usage import UsageRow
-from byok.server.dashboard.journal_api import RANGES, read_journal
+from byok.server.dashboard.journal_api import RANGES, read_in_thread
 from tests.fakes.daemon import running
 from tests.fakes.dashboard import Page, signed_in
 from tests.fakes.journal_entries import NOW, entry, write_journal
@@ -288,7 +288,7 @@ async def test_a_journal_that_the_system_refuses_may_be_read_later() -> None:
         raise PermissionError(13, "Permission denied")
 
     with pytest.raises(NotReady, match="Permission denied"):
-        await read_journal(find_paths().journal, fail)
+        await read_in_thread(find_paths().journal, fail)
 
 
 DAY = 86_400

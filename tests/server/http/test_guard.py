@@ -14,15 +14,13 @@ PORT = 8317
 
 def guard_of(folder: Path, **options: Any) -> Guard:
     checks = TokenCheck(folder / "token"), TokenCheck(folder / "owner-secret")
-    return Guard(*checks, **options)
+    return Guard(*checks, PORT, **options)
 
 
 @pytest.fixture
 def guard(tmp_path: Path) -> Guard:
     """A guard of the port above, with a token of its own."""
-    guard = guard_of(tmp_path)
-    guard.listen_on(PORT)
-    return guard
+    return guard_of(tmp_path)
 
 
 def test_guard_tells_the_owner_from_a_client(guard: Guard, tmp_path: Path) -> None:

@@ -49,7 +49,9 @@ def test_prompt_conversation_is_its_newest_exchanges() -> None:
 # Endpoints that ask for one text take any JSON in any field
 
 
-DECODERS = {row.path: row.how.decode for row in ENDPOINTS if isinstance(row, Generate)}
+DECODERS = {
+    row.path: row.reply.decode for row in ENDPOINTS if isinstance(row, Generate)
+}
 ODD: list[Any] = [
     *(None, "", 2**70, -1.5, {"x": [1]}),
     *(["x", None, {"x": 1}], "\ud800'; DROP TABLE x;--\x00"),

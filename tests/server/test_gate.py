@@ -7,7 +7,7 @@ from typing import TypeVar
 import pytest
 
 from byok.core.errors import NotReady
-from byok.server.http.gate import Gate
+from byok.server.admission import Gate
 from tests.fakes.clock import run_at_once
 from tests.fakes.patience import PATIENCE
 
@@ -165,15 +165,3 @@ async def test_gate_queue_is_refused_when_byok_stops() -> None:
             await soon(visitor.task)
         assert caught.value.code == "shutting_down"
     assert seen == ["first"]
-
-
-async def test_gate_tells_that_byok_stops_before_it_waits_for_answers() -> None:
-    gate, told = Gate(streams=1, waiting=0, seconds=5), list[bool]()
-    visitor = Visitor(gate)
-    await soon(visitor.inside.wait())
-    gate.on_stop(lambda: told.append(visitor.task.done()))
-    stopping = asyncio.ensure_future(gate.stop(5))
-    await turns()
-    assert told == [False]
-    visitor.leave.set()
-    await soon(asyncio.gather(stopping, visitor.task))
