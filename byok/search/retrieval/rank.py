@@ -99,9 +99,12 @@ class HistorySignals:
             lengths += [0.0] * new
             commits_of_file += ([] for _ in range(new))
             weight = 1 / math.sqrt(len(files))
-            term_count = self._index_message(commit.message, len(self._commits))
+            message_terms = set(terms(commit.message)) - STOP_WORDS - TASK_WORDS
+            for term in message_terms:
+                postings = self._postings.setdefault(term, array("I"))
+                postings.append(len(self._commits))
             for file in files:
-                lengths[file] += weight * term_count
+                lengths[file] += weight * len(message_terms)
                 commits_of_file[file].append(len(self._commits))
             self._commits.append(files)
             self._weights.append(weight)
@@ -112,13 +115,6 @@ class HistorySignals:
         self._lengths = array(
             "d", [1 - _B + _B * length / average for length in lengths]
         )
-
-    def _index_message(self, message: str, commit: int) -> int:
-        """Index the terms of a message; return how many there are."""
-        indexed = set(terms(message)) - STOP_WORDS - TASK_WORDS
-        for term in indexed:
-            self._postings.setdefault(term, array("I")).append(commit)
-        return len(indexed)
 
     def text_scores(self, query: Mapping[str, float]) -> dict[str, float]:
         """Return the BM25 score of the messages of each file's commits, by path."""
@@ -402,23 +398,20 @@ class _Ranking:
             for path, score in self._base_scores.items()
         }
 
-    def _factor(self, path: str) -> float:
-        formats = self._query.formats
-        if formats is not None and formats.search(path):
-            return _FORMAT_FACTOR
-        return kind_factor(self._files[path].kind, self._query.kinds)
-
     def _reasons(self, path: str) -> Reasons:
         name = 0.0
         words = _words_of_name(path.rpartition("/")[2]) if path in self._text else ()
         if words:
             share = len(self._query.parts.intersection(words)) / len(words)
             name = self._name_weight * share
+        factor = kind_factor(self._files[path].kind, self._query.kinds)
+        if self._query.formats is not None and self._query.formats.search(path):
+            factor = _FORMAT_FACTOR
         return Reasons(
             self._text.get(path, 0.0),
             name,
             self._messages.get(path, 0.0),
-            self._factor(path),
+            factor,
             self._gains.get(path, 0.0),
             self._definitions.get(path, 0.0),
             self._uses.get(path, 0.0),

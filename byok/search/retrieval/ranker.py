@@ -175,7 +175,11 @@ class Ranker(Struct, eq=False):
         patience: float,
     ) -> Ranking:
         vector = None
-        if aids.vectors is not None and _has_meaning(question, query):
+        if query.terms:
+            has_meaning = not query.only_stop_words
+        else:  # words that are not indexed, or punctuation alone
+            has_meaning = any(map(str.isalpha, question))
+        if aids.vectors is not None and has_meaning:
             vector = asyncio.ensure_future(aids.vectors.begin(question))
         try:
             if aids.words is not None:
@@ -433,13 +437,6 @@ class _Entries(dict[int, Entry]):
         # A blob may have been removed meanwhile; then nothing of it is shown.
         self[blob_id] = entry or Entry(blob_id, "", b"")
         return self[blob_id]
-
-
-def _has_meaning(question: str, query: Query) -> bool:
-    """Tell whether a question has more than stop words and punctuation."""
-    if query.terms:
-        return not query.only_stop_words
-    return any(map(str.isalpha, question))
 
 
 def find_related_words(

@@ -221,7 +221,12 @@ class Rules:
             above = f"{above}/{part}" if above else part
             below = folders.get(above)
             if below is None:
-                below = self._below(current, above, names if above == path else None)
+                if reason := current.judge(part, is_dir=True):
+                    below = FolderRules(self, above, reason=reason)
+                else:
+                    known = names if above == path else None
+                    chain = self._with_files(current.chain, f"{above}/", known)
+                    below = FolderRules(self, above, chain)
                 folders[above] = below
             current = below
         return current
@@ -263,14 +268,6 @@ class Rules:
         if not _ignores_workspace(outer):
             chain = (*outer, *chain)
         return FolderRules(self, "", self._with_files(chain, "", names))
-
-    def _below(
-        self, above: FolderRules, path: str, names: Collection[str] | None
-    ) -> FolderRules:
-        reason = above.judge(path.rpartition("/")[2], is_dir=True)
-        if reason:
-            return FolderRules(self, path, reason=reason)
-        return FolderRules(self, path, self._with_files(above.chain, path + "/", names))
 
     def _with_files(
         self, chain: _Chain, prefix: str, names: Collection[str] | None

@@ -200,14 +200,6 @@ _KIND_PATTERNS = (
 )
 
 
-def name_kind(node: str) -> NameKind | None:
-    """Return what a kind of node defines, or None if it only repeats a name."""
-    for kind, pattern in _KIND_PATTERNS:
-        if pattern.search(node):
-            return kind
-    return NameKind.OTHER
-
-
 def plain_name(name: str) -> str:
     """Return the last part of a qualified name, without sigils; "" if it is none."""
     last = _SEPARATOR.split(name[-4 * _MAX_NAME_CHARS :])[-1]
@@ -227,7 +219,8 @@ def folded_mark(kind: NameKind, name: str) -> str:
 
 def name_marks(node: str, name: str) -> list[str]:
     """Return the marks of a definition by its kind of node and its name."""
-    kind, plain = name_kind(node), plain_name(name)
+    kinds = (kind for kind, pattern in _KIND_PATTERNS if pattern.search(node))
+    kind, plain = next(kinds, NameKind.OTHER), plain_name(name)
     if kind is None or not plain:
         return []
     marks = [exact_mark(kind, plain)]

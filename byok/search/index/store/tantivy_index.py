@@ -256,7 +256,11 @@ class TantivyIndex:
             hits, is_complete = self._run(query, max(count, 2 * limit), view.ids, limit)
             if is_complete or len(hits) == limit:
                 return hits
-        both = [(Occur.Must, query), (Occur.Must, self._filter(view))]
+        members = self._filters.get(view.key)
+        if members is None:  # it is slow to build
+            ids = Query.term_set_query(self._schema, "blob_id", list(view.ids))
+            members = self._filters[view.key] = Query.const_score_query(ids, 0.0)
+        both = [(Occur.Must, query), (Occur.Must, members)]
         return self._run(Query.boolean_query(both), limit, view.ids, limit)[0]
 
     def _run(
@@ -281,14 +285,6 @@ class TantivyIndex:
             for i, ordinal in zip(positions, ordinals, strict=True)
         ]
         return scores, len(hits) < count
-
-    def _filter(self, view: View) -> Query:
-        """Return the query for the blobs of a view; cached, as it is slow to build."""
-        query = self._filters.get(view.key)
-        if query is None:
-            members = Query.term_set_query(self._schema, "blob_id", list(view.ids))
-            query = self._filters[view.key] = Query.const_score_query(members, 0.0)
-        return query
 
     def counts(self) -> Counter[int]:
         """Count the chunks of each blob in the index."""

@@ -82,7 +82,12 @@ class OpenSpace:
         self._end = int(used[-1]) + 1 if len(used) else 0
         free = np.setdiff1d(np.arange(self._end), used, assume_unique=True)
         self._free: list[int] = free[::-1].tolist()
-        self.matrix.load(self._all_columns(), self._file.blocks)
+        rows = self._db.execute(_CHUNKS, (self.space.id, self.space.name.recipe))
+        parts = [_from_rows([])]
+        while some := rows.fetchmany(_FETCH_ROWS):
+            parts.append(_from_rows(some))
+        columns = Columns(*map(np.concatenate, zip(*parts, strict=True)))
+        self.matrix.load(columns, self._file.blocks)
 
     def store(self, key_ids: Sequence[int], rows: Quantised) -> StoredVectors:
         """Store vectors of keys in the database, inside a transaction.
@@ -190,14 +195,6 @@ class OpenSpace:
         if len(places) and places[-1] > _SPARE_PLACES + 4 * len(places):
             raise ValueError(f"a vector is at the place {places[-1]}")
         return places
-
-    def _all_columns(self) -> Columns:
-        """Return all chunks of the recipe that have a vector."""
-        rows = self._db.execute(_CHUNKS, (self.space.id, self.space.name.recipe))
-        parts = [_from_rows([])]
-        while some := rows.fetchmany(_FETCH_ROWS):
-            parts.append(_from_rows(some))
-        return Columns(*map(np.concatenate, zip(*parts, strict=True)))
 
     def _columns_of(self, column: str, ids: Iterable[int]) -> Columns:
         """Return the chunks with a vector that have one of these ids in a column."""
