@@ -50,7 +50,7 @@ async def recall(editor: Editor, root: Path) -> str:
 async def test_a_fact_of_last_week_is_found_in_a_new_conversation(
     tmp_path: Path,
 ) -> None:
-    clock = Clock(20_000 * DAY)
+    clock = Clock(20_000.5 * DAY)  # at noon, which is one day in all zones of the tests
     shop = project(
         tmp_path / "shop", fares__py="def fare(): pass  # for children\n" * 99
     )
