@@ -70,7 +70,8 @@ function openRow({ target }) {
 // Return the table around `bodies`, the tbody elements with its rows.
 export const tableFrame = (caption, columns, bodies, sorted = null, onSort = null) =>
   h("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": caption },
-    h("table", { class: "cards", role: "table", on: { click: openRow } }, h("caption", { class: "hidden" }, caption),
+    h("table", { class: "cards", role: "table", on: { click: openRow } },
+      h("caption", { class: "hidden" }, caption),
       h("thead", { role: "rowgroup" }, h("tr", { role: "row" }, columns.map((column) =>
         h("th", { role: "columnheader", scope: "col", class: column.numeric ? "numeric" : null,
           "aria-sort": orderOf(column, sorted) }, headingOf(column, sorted, onSort))))), bodies));
